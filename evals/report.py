@@ -25,7 +25,14 @@ from collector.contract import (
 from evals import cost_words
 from evals.findings_by_margin import worst_by_margin
 from evals.validity_words import load_words, place_words, valid_words
-from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
+from evals.verdict_answers import (
+    cohort_lines,
+    confidence_words,
+    look_lines,
+    may_it_ship,
+    need_lines,
+    scope_lines,
+)
 from evals.visible_text import made_visible
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
@@ -69,6 +76,7 @@ def _banner(verdict: Verdict) -> Panel:
     lines = [Text(f"{may_it_ship(verdict)} {verdict.summary}", style="bold")]
     lines += [Text(line) for line in cohort_lines(verdict)]
     lines += [Text(line, style="bold") for line in need_lines(verdict)]
+    lines += [Text(line) for line in look_lines(verdict)]
     lines += [Text(f"• {reason}") for reason in verdict.reasons[:_MAX_REASONS]]
     if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
         lines.append(Text(f"… and {more} more", style="dim"))
@@ -88,9 +96,8 @@ def _pairs(verdict: Verdict) -> str:
 
 
 def _findings(verdict: Verdict) -> Table:
-    confidence = verdict.findings[0].confidence if verdict.findings else 0.95
     table = _table(
-        f"Findings: candidate against baseline (limits one-sided, {confidence:.0%} each)",
+        f"Findings: candidate against baseline (limits one-sided, {confidence_words(verdict)})",
         ("Scope", "Metric", "Role"),
         ("Delta", "Limits", "Margin", "n"),
     )

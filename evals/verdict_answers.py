@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from collector.contract import Answer, Change, LaunchCounts, Outcome, Verdict
+from collector.contract import Answer, Change, LaunchCounts, Outcome, ScopeLooks, Verdict
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
@@ -43,6 +43,30 @@ def need_lines(verdict: Verdict) -> list[str]:
     return lines
 
 
+def look_lines(verdict: Verdict) -> list[str]:
+    """Return how far each scope's declared looks went, and the one that decided it."""
+    return [_of_looks(one) for one in verdict.looks]
+
+
+def confidence_words(verdict: Verdict) -> str:
+    """Return the confidence of the findings' limits."""
+    if verdict.looks:
+        return "each at its look's confidence"
+    return f"{verdict.findings[0].confidence if verdict.findings else 0.95:.0%} each"
+
+
+def _of_looks(found: ScopeLooks) -> str:
+    scope = "all cohorts" if found.cohort is None else found.cohort
+    if not found.taken:
+        return f"{scope}: undecided before the first look"
+    decided = f"decided at look {found.decided_at}, reached" if found.decided_at else "undecided at"
+    reached, planned = found.pairs[found.taken - 1], found.pairs[-1]
+    return (
+        f"{scope}: {decided} look {found.taken} of {len(found.pairs)}, with {reached:,} of "
+        f"{planned:,} pairs"
+    )
+
+
 def scope_lines(verdict: Verdict) -> list[str]:
     """Return the limits of the verdict: its change, its launches, and its assumption."""
     lines = [] if verdict.change is None else [f"The change: {_in_words(verdict.change)}."]
@@ -71,6 +95,8 @@ def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield f"cohort {one.cohort}", line
     for line in need_lines(verdict):
         yield "prompts needed", line
+    for line in look_lines(verdict):
+        yield "looks", line
     for line in scope_lines(verdict):
         yield "assumption", line
 

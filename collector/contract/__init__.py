@@ -114,6 +114,7 @@ from collector.contract.watch import (
 )
 
 __all__ = [
+    "MODELLED_STEPS",
     "Acceptance",
     "AcceptanceWatch",
     "Answer",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,23 +19,30 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from collector.contract import Verdict, to_document
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import Launch
+from engine_adapter.cli.options import FAILED, UNUSABLE, Launch
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
+from engine_adapter.run.phases import UntilDecided
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
 from engine_adapter.run.server_process import both_serving
 from engine_adapter.run.telemetry import require_collector
 
+if TYPE_CHECKING:
+    from engine_adapter.cli.until_decided import Judge
+
+_INTERRUPTED = 130
+
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913  # one argument an option
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     collector: Annotated[
         str | None,
@@ -59,6 +66,20 @@ def run(
         ),
     ] = None,
     launch: Launch = None,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Score and judge at declared looks, end once it is decided, and exit as `gate` "
+            "does.",
+        ),
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="With --until-decided: the most to spend, a time such as 2h or 45m, or pairs."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
@@ -70,43 +91,89 @@ def run(
     them.
 
     Example: draftgate run rollout.yaml --policy policy.yaml
+    Example: draftgate run rollout.yaml --until-decided --budget 2h
     """
     errors = Console(stderr=True)
-    try:
-        rollout = rollout_file.read(file)
-        if collector is not None:
-            address = CollectorAddress(url=collector)
-            rollout = rollout.model_copy(update={"collector": address})
-        if launch is not None:
-            rollout = rollout_file.with_launch(rollout, launch)
+    if budget is not None and not until_decided:
+        raise typer.BadParameter("goes with --until-decided", param_hint="--budget")
+    again = f"draftgate run {file}{' --until-decided' if until_decided else ''}" if keep else None
+    with _usable(errors, again):
+        rollout = _read(file, collector, launch)
         require_collector(rollout.collector.url)  # before a server or a model is started
-        notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
+        notes = journal.unwritten()
+        if keep:
+            notes = journal.open_beside(file, rollout, fresh=fresh, until_decided=until_decided)
         chosen = policy or registration.beside(file, rollout.policy)
         said = registration.register_for_run(
             rollout.collector.url, rollout.rollout, chosen, rollout.change
         )
         errors.print(said, markup=False, soft_wrap=True)
+        judge = _judge(rollout, chosen, budget, errors) if until_decided else None
         with closing(notes), terminated_as_interrupted():
             counts = replay_with_progress(
                 rollout,
                 errors,
                 notes=notes,
                 serve=lambda number: both_serving(file, rollout, launch=number),
+                until=None if judge is None else judge.until,
             )
-    except AdapterError as exc:
-        errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(2) from exc
-    except KeyboardInterrupt as exc:
-        again = f"; draftgate run {file} goes on" if keep else ""
-        errors.print(f"stopped; what was answered is stored{again}", markup=False, soft_wrap=True)
-        raise typer.Exit(130) from exc
-    typer.echo(_as_json(rollout, counts) if as_json else _in_words(rollout, counts))
-    for words in counts.suspicions:
-        errors.print(f"suspected: {words}", style="yellow", markup=False, soft_wrap=True)
-    for words in counts.failures:
-        errors.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
+            verdict = None if judge is None else judge.verdict()
+    if as_json:
+        typer.echo(_as_json(rollout, counts, verdict))
+    else:
+        typer.echo(_in_words(rollout, counts, following=verdict is None))
+    _print_doubts(counts, errors)
+    if verdict is not None:
+        _end(verdict, counts, quiet=as_json)
     if counts.failures:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
+
+
+def _read(file: Path, collector: str | None, launch: str | None) -> Rollout:
+    """Read a rollout file, with the options that win over it."""
+    rollout = rollout_file.read(file)
+    if collector is not None:
+        address = CollectorAddress(url=collector)
+        rollout = rollout.model_copy(update={"collector": address})
+    return rollout if launch is None else rollout_file.with_launch(rollout, launch)
+
+
+@contextmanager
+def _usable(console: Console, again: str | None) -> Iterator[None]:
+    """Print errors and interruptions on one line, with the command that goes on, and exit."""
+    try:
+        yield
+    except AdapterError as exc:
+        console.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(UNUSABLE) from exc
+    except KeyboardInterrupt as exc:
+        words = "" if again is None else f"; {again} goes on"
+        console.print(f"stopped; what was answered is stored{words}", markup=False, soft_wrap=True)
+        raise typer.Exit(_INTERRUPTED) from exc
+
+
+def _print_doubts(counts: RunCounts, console: Console) -> None:
+    for words in counts.suspicions:
+        console.print(f"suspected: {words}", style="yellow", markup=False, soft_wrap=True)
+    for words in counts.failures:
+        console.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
+
+
+def _judge(rollout: Rollout, policy: str | None, budget: str | None, console: Console) -> "Judge":
+    # Imported here: it imports `evals`, which takes a second.
+    from engine_adapter.cli.until_decided import Judge, budget_of  # noqa: PLC0415
+
+    def say(words: str) -> None:
+        console.print(words, markup=False, soft_wrap=True)
+
+    return Judge(rollout, policy, budget_of(budget), say)
+
+
+def _end(verdict: Verdict, counts: RunCounts, *, quiet: bool) -> None:
+    """Show the verdict of a run until it is decided, and exit as `draftgate gate` does."""
+    from engine_adapter.cli.until_decided import end  # noqa: PLC0415
+
+    end(verdict, budget_reached=counts.budget_reached, quiet=quiet)
 
 
 @contextmanager
@@ -119,14 +186,19 @@ def terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _as_json(rollout: Rollout, counts: RunCounts) -> str:
+def _as_json(rollout: Rollout, counts: RunCounts, verdict: Verdict | None) -> str:
     named = counts._asdict()
     lags = {key: named[key]._asdict() for key in ("send_lag", "loop_lag")}
     arms = {arm: asdict(one) for arm, one in counts.arms.items()}
-    return json.dumps({"rollout": rollout.rollout} | named | lags | {"arms": arms})
+    found: dict[str, object] = {"rollout": rollout.rollout, **named, **lags, "arms": arms}
+    if verdict is None:
+        del found["budget_reached"]
+    else:
+        found["verdict"] = to_document(verdict)
+    return json.dumps(found)
 
 
-def _in_words(rollout: Rollout, counts: RunCounts) -> str:
+def _in_words(rollout: Rollout, counts: RunCounts, *, following: bool) -> str:
     before = f" ({counts.resumed} were there already)" if counts.resumed else ""
     first = (
         f"{rollout.rollout}: {counts.generations} generations sent to {rollout.collector.url}"
@@ -141,8 +213,10 @@ def _in_words(rollout: Rollout, counts: RunCounts) -> str:
             lines.append(
                 f"{what} {lag.p50_s * 1e3:.2f} ms (median), {lag.p99_s * 1e3:.2f} ms (p99)."
             )
-    following = f"draftgate evaluate {rollout.rollout} --collector {rollout.collector.url}"
-    return "\n".join([*lines, f"Next: {following}"])
+    if following:
+        command = f"draftgate evaluate {rollout.rollout} --collector {rollout.collector.url}"
+        lines.append(f"Next: {command}")
+    return "\n".join(lines)
 
 
 def replay_with_progress(
@@ -152,6 +226,7 @@ def replay_with_progress(
     opener: EngineOpener | None = None,
     notes: Journal | None = None,
     serve: Serve | None = None,
+    until: UntilDecided | None = None,
 ) -> RunCounts:
     """Replay with a progress bar that shows each arm's cohort as it answers."""
     columns = (
@@ -176,4 +251,4 @@ def replay_with_progress(
                 description=f"{rollout.rollout}: {text}",
             )
 
-        return replay(rollout, opener=opener, progress=show, notes=notes, serve=serve)
+        return replay(rollout, opener=opener, progress=show, notes=notes, serve=serve, until=until)

@@ -112,11 +112,13 @@ def path_for(rollout_file: Path) -> Path:
     return rollout_file.with_name(f"{rollout_file.name}.journal")
 
 
-def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) -> Journal:
+def open_beside(
+    rollout_file: Path, rollout: Rollout, *, fresh: bool = False, until_decided: bool = False
+) -> Journal:
     """Open the rollout file's journal, or begin one if it is missing or of another rollout.
 
-    Raises `RolloutFileError` if the journal has this rollout's name but another experiment, or
-    cannot be read or written. `fresh` replaces an existing journal.
+    Raises `RolloutFileError` if the journal has this rollout's name but another experiment or
+    another `until_decided`, or cannot be read or written. `fresh` replaces an existing journal.
     """
     path = path_for(rollout_file)
     try:
@@ -127,10 +129,16 @@ def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) ->
                     f"{rollout_file}: was changed since {rollout.rollout!r} was begun; give the "
                     "experiment a new name under `rollout:`, or begin again with --fresh"
                 )
+            if old.until_decided != until_decided:
+                raise RolloutFileError(
+                    f"{rollout_file}: {rollout.rollout!r} was begun "
+                    f"{'with' if old.until_decided else 'without'} --until-decided, so that its "
+                    "looks are fixed; go on as it was begun, or give the experiment a new name"
+                )
             file = path.open("a", encoding="utf-8")
             file.write("\n")  # the last line may have been cut by a crash
             return Journal(old.run, old.done, file)
-        return _begin(path, rollout)
+        return _begin(path, rollout, until_decided=until_decided)
     except OSError as exc:
         raise RolloutFileError(
             f"{path}: the run's journal cannot be written: {exc.strerror}; put the rollout file "
@@ -138,14 +146,14 @@ def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) ->
         ) from exc
 
 
-def _begin(path: Path, rollout: Rollout) -> Journal:
+def _begin(path: Path, rollout: Rollout, *, until_decided: bool) -> Journal:
     run = secrets.token_hex(16)
     head = {
         "journal": _VERSION,
         "run": run,
         "rollout": rollout.rollout,
         "experiment": rollout.digest,
-    }
+    } | ({"until_decided": True} if until_decided else {})
     file = path.open("w", encoding="utf-8")
     file.write(json.dumps(head) + "\n")
     file.flush()
@@ -157,6 +165,7 @@ class _Old(NamedTuple):
     name: str
     digest: str
     done: list[str]
+    until_decided: bool = False
 
 
 def _read(path: Path) -> _Old | None:
@@ -168,7 +177,8 @@ def _read(path: Path) -> _Old | None:
         raise _damaged(path) from exc
     try:
         found = json.loads(head)
-        old = _Old(found["run"], found["rollout"], found["experiment"], [])
+        old = _Old(found["run"], found["rollout"], found["experiment"], [],
+                   found.get("until_decided") is True)  # fmt: skip
     except (ValueError, TypeError, KeyError) as exc:
         raise _damaged(path) from exc
     # A line cut short by a crash is not an id: its turn is answered again.

@@ -38,6 +38,8 @@ def record(
         turn=None if turn.session is None else turn.prompt.turn,
         own_history=turn.own_history or None,
         route=turn.arm.value,
+        look=turn.look,
+        looks=turn.looks,
         dims=_dimensions(turn.prompt, generation.request_model),
         content=_content(turn.prompt, content_of(asked, observed.answer)),
         fingerprint=info.fingerprint,

@@ -23,6 +23,8 @@ from engine_adapter.run.engine_samples import EngineSampler, Source
 from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
+from engine_adapter.run.look_plan import LookPlan
+from engine_adapter.run.phases import AtOnce, LookByLook, Phases, UntilDecided
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.rollout_file import sessions as of_rollout
 from engine_adapter.run.schedule import Turn
@@ -42,6 +44,8 @@ class RunCounts(NamedTuple):
     """How late the event loop of this process woke a task."""
     engine_samples: int = 0
     """Stored samples of the engines' gauges and of this machine's GPUs."""
+    budget_reached: bool = False
+    """Whether it ended because the budget was used up."""
     arms: Mapping[str, ArmCounts] = {}
     """By arm; of this attempt alone."""
 
@@ -83,16 +87,23 @@ def replay(
     progress: Progress | None = None,
     notes: Journal | None = None,
     serve: Serve | None = None,
+    until: UntilDecided | None = None,
 ) -> RunCounts:
     """Answer the workload on both routes, send every generation, and return the counts.
 
     Raises `AdapterError`: before the first request if the workload, a route or the collector is
     unusable, and at the end if spans could not be delivered. Give an `opener` to share loaded
-    models between runs, `notes` (a journal) to resume a run, and `serve` to start servers for each
-    launch. If interrupted, it sends the generations that it has.
+    models between runs, `notes` (a journal) to resume a run, `serve` to start servers for each
+    launch, and `until` to answer look after look until the run is decided. If interrupted, it sends
+    the generations that it has.
     """
-    run = _Replay(rollout, notes or journal.unwritten(), progress or _show_nothing)
-    return run.run(opener or EngineOpener(), serve or (lambda _launch: nullcontext(rollout)))
+    opener, serve = opener or EngineOpener(), serve or (lambda _launch: nullcontext(rollout))
+    notes, progress = notes or journal.unwritten(), progress or _show_nothing
+    if until is None:
+        return _Replay(rollout, notes, progress, planned(rollout)).run(opener, serve)
+    looks = LookPlan(rollout)
+    run = _Replay(rollout, notes, progress, [looks.all_turns()])
+    return run.run_until_decided(opener, serve, looks, until)
 
 
 def planned(rollout: Rollout) -> list[list[Turn]]:
@@ -105,11 +116,12 @@ def planned(rollout: Rollout) -> list[list[Turn]]:
 
 
 class _Replay:
-    def __init__(self, rollout: Rollout, notes: Journal, progress: Progress) -> None:
+    def __init__(
+        self, rollout: Rollout, notes: Journal, progress: Progress, plan: Sequence[Sequence[Turn]]
+    ) -> None:
         self._rollout = rollout
         self._notes = notes
         self._progress = progress
-        plan = planned(rollout)
         self._total = sum(not turn.warmup for turns in plan for turn in turns)
         self._left = [self._open_turns(turns) for turns in plan]
         left = sum(not turn.warmup for turns in self._left for turn in turns)
@@ -134,7 +146,23 @@ class _Replay:
                 self._launch = number
                 self._show(None)
                 with serve(number) as served:
-                    asyncio.run(self._answer(served, turns, opener))
+                    asyncio.run(self._answer(served, AtOnce(turns), opener))
+        return self._counts()
+
+    def run_until_decided(
+        self, opener: EngineOpener, serve: Serve, plan: LookPlan, until: UntilDecided
+    ) -> RunCounts:
+        """Answer and deliver look after look until the run is decided, and return the counts."""
+        require_collector(self._rollout.collector.url)  # before any model is loaded
+        phases = LookByLook(plan, until, self._open_turns)
+        phases.begin()
+        if phases.current is not None:
+            self._show(None)
+            with serve(0) as served:
+                asyncio.run(self._answer(served, phases, opener))
+        return self._counts()._replace(budget_reached=phases.budget_reached)
+
+    def _counts(self) -> RunCounts:
         return RunCounts(
             self._made,
             self._failed,
@@ -142,11 +170,11 @@ class _Replay:
             generator_lag.summary(self._send_lags_s),
             generator_lag.summary(self._loop_lags_s),
             self._samples,
-            {arm.value: counts for arm, counts in self._arms.items()} if self._made else {},
+            arms={arm.value: counts for arm, counts in self._arms.items()} if self._made else {},
         )
 
-    async def _answer(self, served: Rollout, turns: Sequence[Turn], opener: EngineOpener) -> None:
-        """Answer one launch's turns, and deliver them."""
+    async def _answer(self, served: Rollout, phases: Phases, opener: EngineOpener) -> None:
+        """Answer one launch's turns, phase after phase, and deliver them."""
         async with AsyncExitStack() as opened:
             sender = SpanSender(served.collector.url, stored=self._notes.stored)
             opened.enter_context(closing(sender))
@@ -162,7 +190,6 @@ class _Replay:
                 gpus=GpuReader(),
             )
             await opened.enter_async_context(sampler)
-            watch = await opened.enter_async_context(LoopWatch())
             experiment = runner.Experiment(
                 rollout=served.rollout,
                 engines=engines,
@@ -175,8 +202,13 @@ class _Replay:
                 sender.send_span(root_span(turns))
 
             concurrency = served.load.concurrency or (None if served.load.is_open else 1)
-            await runner.run(experiment, turns, concurrency=concurrency, record=record, ended=ended)
-            self._loop_lags_s += watch.lags_s
+            while (turns := phases.current) is not None:
+                async with LoopWatch() as watch, phases.time_limit():
+                    await runner.run(
+                        experiment, turns, concurrency=concurrency, record=record, ended=ended
+                    )
+                self._loop_lags_s += watch.lags_s
+                await asyncio.to_thread(phases.advance, sender.flush)
             self._samples += sampler.tally.sent
 
     def _record(

@@ -38,6 +38,10 @@ class Turn:
     """Whether the arm's own answers stand in for the recorded ones."""
     is_end: bool = True
     """Whether it is a pair's: with own histories, only a session's last turn is."""
+    look: int | None = None
+    """The declared look that is the first to judge its pair, from 1."""
+    looks: str | None = None
+    """The pairs of its cohort that each declared look judges, such as `40 80 120`."""
     attempt: int = 0
     """How many times the session was begun and not finished before."""
 

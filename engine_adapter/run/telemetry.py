@@ -134,6 +134,15 @@ class SpanSender:
         self._processor.shutdown()  # type: ignore[no-untyped-call]
         self._delivery.retry()
         self._delivery.exporter.shutdown()
+        self._require_delivered()
+
+    def flush(self) -> None:
+        """Send the queued spans now; raises `TelemetryError` if one was not accepted."""
+        self._processor.force_flush()
+        self._delivery.retry()
+        self._require_delivered()
+
+    def _require_delivered(self) -> None:
         lost = len(self._delivery.refused)
         if lost:
             raise TelemetryError(

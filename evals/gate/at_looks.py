@@ -27,15 +27,15 @@ from evals.gate.measurement import measure
 from evals.policy import Policy
 from evals.stats.sequential import over_looks, spent_levels
 
-PASS_POWER: Final = 1.75
-"""By a share t of the planned pairs, the looks have spent t^1.75 of the level at which a cell
-passes: of the powers that cost at most 7 % more pairs at most, the one that ends soonest."""
+PASS_POWER: Final = 1.5
+"""By a share t of the planned pairs, looks have spent t^1.5 of the level to pass: with a smaller
+power runs end sooner, and need more pairs at most for the same chance to pass."""
 FAIL_POWER: Final = 1.0
 """By a share t, they have spent t of the level at which a cell fails, so that harm ends early."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """One cell at one look."""
 
     number: int
@@ -49,14 +49,13 @@ class _Look:
 
     @property
     def passes(self) -> bool:
+        """Whether the cell passes at this look."""
         interval = self.found.interval
         return self.found.obstacle is None and interval is not None and within(self.cell, interval)
 
 
-def require_judgeable(evidence: Evidence, policy: Policy) -> None:
-    """Raise `PolicyError` if the evidence has looks and the policy cannot judge at them."""
-    if evidence.looks is None:
-        return
+def require_judgeable(policy: Policy) -> None:
+    """Raise `PolicyError` if the policy cannot judge at declared looks."""
     if not policy.paired:
         raise PolicyError(f"{policy.name}: is for split traffic, and looks are of pairs")
     if policy.lossless is not None:
@@ -71,12 +70,26 @@ def judge_at_looks(
 ) -> tuple[Finding, ...]:
     """Return every cell's finding, at the look that decided it or else at its last one."""
     cells = plan(evidence, policy)
-    taken: list[list[_Look]] = [[] for _ in cells]
+    return findings_at(cells, looks_taken(cells, evidence, policy, control), evidence, policy)
+
+
+def looks_taken(
+    cells: Sequence[Cell], evidence: Evidence, policy: Policy, control: Evidence | None = None
+) -> list[list[Look]]:
+    """Return each cell at all looks that its scope has taken."""
+    taken: list[list[Look]] = [[] for _ in cells]
     for cohort in dict.fromkeys(cell.cohort for cell in cells):
         members = [i for i, cell in enumerate(cells) if cell.cohort == cohort]
         for of_scope in _at_scope([cells[i] for i in members], evidence, policy, control):
             for i, look in zip(members, of_scope, strict=True):
                 taken[i].append(look)
+    return taken
+
+
+def findings_at(
+    cells: Sequence[Cell], taken: Sequence[Sequence[Look]], evidence: Evidence, policy: Policy
+) -> tuple[Finding, ...]:
+    """Return the findings on cells at the looks taken."""
     corrected = corrected_p(cells, [_least_p(looks) for looks in taken])
     family = family_size(cells)
     return tuple(
@@ -87,7 +100,7 @@ def judge_at_looks(
 
 def _at_scope(
     cells: Sequence[Cell], evidence: Evidence, policy: Policy, control: Evidence | None
-) -> list[list[_Look]]:
+) -> list[list[Look]]:
     """Return one scope's cells at each look that it has taken, in the order of the looks."""
     looks, cohorts = evidence.looks, _cohorts(cells[0].cohort, evidence)
     if looks is None or (last := looks.taken_in(cohorts)) == 0:
@@ -105,7 +118,7 @@ def _at_scope(
         measured = measured_cells(at, _up_to(number, cohorts, evidence), rules, control)
         ps = [None if (p := family_p(m)) is None else over_looks(p, place, distinct, FAIL_POWER)
               for m in measured]  # fmt: skip
-        found.append([_Look(number, level, *one) for one in zip(at, measured, ps, strict=True)])
+        found.append([Look(number, level, *one) for one in zip(at, measured, ps, strict=True)])
     return found
 
 
@@ -142,19 +155,19 @@ def _dropped(cohort: str, looks: DeclaredLooks, evidence: Evidence) -> int:
     return max(whole - evidence.workload.get(cohort, whole), 0)
 
 
-def _until_passed(looks: Sequence[_Look]) -> Sequence[_Look]:
+def _until_passed(looks: Sequence[Look]) -> Sequence[Look]:
     """Return the looks up to the first that passes; later ones do not count."""
     passed = next((i for i, look in enumerate(looks) if look.passes), len(looks))
     return looks[: passed + 1]
 
 
-def _least_p(looks: Sequence[_Look]) -> float | None:
+def _least_p(looks: Sequence[Look]) -> float | None:
     return min((look.p for look in _until_passed(looks) if look.p is not None), default=None)
 
 
 def _finding(
     cell: Cell,
-    looks: Sequence[_Look],
+    looks: Sequence[Look],
     corrected: float | None,
     evidence: Evidence,
     policy: Policy,

@@ -40,7 +40,8 @@ def decide(
     `control` is an A/A rollout's evidence. Raises `PolicyError` if the policy proves nothing, or
     cannot judge at declared looks, and `EvidenceError` if no pairs are left after the warm-up.
     """
-    require_judgeable(evidence, policy)
+    if evidence.looks is not None:
+        require_judgeable(policy)
     whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
     cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
     findings = (

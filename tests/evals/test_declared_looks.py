@@ -28,8 +28,8 @@ version: 1
 name: tasks
 validity: {speculation: optional}
 prove:
-  - {metric: task_completion, stat: diff, min: -0.05, scope: pooled}
-  - {metric: task_completion, stat: diff, min: -0.10, scope: cohort}
+  - {metric: task_completion, stat: diff, min: -0.03, scope: pooled}
+  - {metric: task_completion, stat: diff, min: -0.06, scope: cohort}
 guard:
   - {metric: task_completion, stat: diff, min: -0.02, scope: cohort}
 """,
@@ -77,9 +77,9 @@ def outcomes(evidence: Evidence, policy: Policy = POLICY) -> dict[tuple[Any, ...
 def test_a_look_has_its_own_level() -> None:
     """A verdict after the first of four looks holds at the level that this look spends."""
     verdict = decide(evidence_of(60, 60), POLICY, rollout="r")
-    level = spent_levels((25, 50, 75, 100), 0.05, 1.75)[0]
+    level = spent_levels((25, 50, 75, 100), 0.05, 1.5)[0]
     assert {(f.look, f.confidence) for f in verdict.findings} == {(1, 1 - level)}
-    assert level == pytest.approx(0.05 * 0.25**1.75)
+    assert level == pytest.approx(0.05 * 0.25**1.5)
     assert [(one.cohort, one.pairs, one.taken) for one in verdict.looks] == [
         (None, (120, 240, 360, 480), 1),
         ("chat", LOOKS, 1),
@@ -93,7 +93,7 @@ def test_evidence_that_passes_once_is_inconclusive_at_an_early_look() -> None:
     """What passes at level .05 with a single look need not pass at the first of several."""
     evidence = evidence_of(60, 60)
     once = from_table(_without_looks(rows_of("chat", 60) + rows_of("code", 60)))
-    cell = ("chat", "prove", -0.10)
+    cell = ("chat", "prove", -0.06)
     assert outcomes(once)[cell] is Outcome.PASS
     assert outcomes(evidence)[cell] is Outcome.INCONCLUSIVE
     assert outcomes(evidence_of(240, 240))[cell] is Outcome.PASS
@@ -187,7 +187,7 @@ def test_small_cohorts_skip_looks_without_new_pairs() -> None:
     rows = rows_of("chat", 240) + rows_of("code", 2, looks=looks)
     found = {f.cohort: f for f in judge_cells(from_table(make_table(rows)), POLICY)}
     assert (found["code"].look, found["code"].n) == (3, 2)
-    assert (found[None].look, found[None].n) == (2, 121)
+    assert (found[None].look, found[None].n) == (3, 182)
 
 
 def test_lossless_policies_are_refused() -> None:

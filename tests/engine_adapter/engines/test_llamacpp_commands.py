@@ -103,6 +103,34 @@ def test_the_server_s_own_sampler_is_audited(command: str, tmp_path: Path) -> No
     assert "quiet over" in told["message"], told
 
 
+@pytest.mark.slow
+def test_run_ends_when_it_is_decided(command: str, tmp_path: Path) -> None:
+    """Two engines that answer alike pass before the workload is used up, and exit like the gate."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text())
+    document["load"] = {"warmup": 1}
+    path.write_text(yaml.safe_dump(document))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: failures\nprove:\n"
+        "  - {metric: failures, stat: diff, max: 0.05, scope: pooled}\n"
+        "guard:\n  - {metric: task_completion, stat: diff, min: -0.10, scope: cohort}\n"
+    )
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        options = ("--collector", url, "--policy", str(policy))
+        found = invoke("run", str(path), *options, "--until-decided", "--budget", "10m", "--json")
+        assert found.exit_code == 0, found.stderr
+        judged = invoke("gate", "gguf", "--collector", url, "--strict", "--json")
+        assert judged.exit_code == 0, judged.stderr
+    verdict = json.loads(found.stdout)["verdict"]
+    pool = verdict["looks"][0]
+    assert pool["cohort"] is None
+    assert pool["decided_at"] == pool["taken"] < len(pool["pairs"])
+    assert verdict["pairs"] == pool["pairs"][pool["taken"] - 1] < pool["pairs"][-1] == 200
+    assert json.loads(judged.stdout)["looks"] == verdict["looks"]
+    assert servers() == []
+
+
 def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
     """The message names the route and what to write."""
     file = str(rollout(tmp_path, command, "{k}"))

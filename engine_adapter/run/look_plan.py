@@ -1,0 +1,109 @@
+"""Division of a run's turns among declared looks, so that it may end when it is decided.
+
+The sessions of each cohort are put in an order drawn from the seed and cut into as many parts as
+there are looks; a prompt and all its repeats, and the turns of a session, belong to one part.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from math import ceil
+from typing import Final
+
+from engine_adapter.errors import RolloutFileError, WorkloadError
+from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.rollout_file import sessions as of_rollout
+from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.sessions import Session
+
+SHARES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
+"""Share of a cohort's sessions that each look judges. Without a change, half of the runs end at six
+tenths or before; harm of one cohort needs only its own early looks."""
+
+Looks = Mapping[str, int]
+"""The look, from 1, of each cohort that is answered next."""
+
+
+class LookPlan:
+    """The turns of each cohort's looks."""
+
+    def __init__(self, rollout: Rollout) -> None:
+        """Plan a rollout; raises `AdapterError` if its load or workload has no looks."""
+        _require_looks(rollout)
+        self._load, self._seed = rollout.load, rollout.sampling.seed
+        self._parts = _parts(of_rollout(rollout), self._seed)
+        self.sizes: Mapping[str, tuple[int, ...]] = {
+            cohort: tuple(accumulate(sum(map(self._pairs, part)) for part in parts))
+            for cohort, parts in self._parts.items()
+        }
+
+    @property
+    def first(self) -> Looks:
+        """The first look of every cohort."""
+        return dict.fromkeys(self._parts, 1)
+
+    def turns(self, looks: Looks, *, warmup: bool = True) -> list[Turn]:
+        """Return the turns of these looks, the cohorts mixed, with a warm-up first or without."""
+        asked = [one for c, look in sorted(looks.items()) for one in self._parts[c][look - 1]]
+        drawn = random.Random(f"{self._seed}/{sorted(looks.items())}")  # noqa: S311  # not a secret
+        drawn.shuffle(asked)
+        load = self._load if warmup else self._load.model_copy(update={"warmup": 0})
+        seed = self._seed + sum(looks.values())
+        found = turns([prompt for session in asked for prompt in session], load, seed=seed)
+        return [self._declared(turn, looks) for turn in found]
+
+    def pairs(self, looks: Looks) -> int:
+        """Return the pairs of these looks."""
+        return sum(
+            self._pairs(one) for c, look in looks.items() for one in self._parts[c][look - 1]
+        )
+
+    def all_turns(self) -> list[Turn]:
+        """Return the turns of every look, without a warm-up."""
+        steps = ({c: look} for c in self._parts for look in range(1, len(SHARES) + 1))
+        return [turn for step in steps for turn in self.turns(step, warmup=False)]
+
+    def _declared(self, turn: Turn, looks: Looks) -> Turn:
+        if turn.warmup:
+            return turn
+        cohort = turn.prompt.cohort
+        return replace(turn, look=looks[cohort], looks=" ".join(map(str, self.sizes[cohort])))
+
+    def _pairs(self, session: Session) -> int:
+        ends = 1 if self._load.history == "own" else len(session)
+        return ends * self._load.repeats
+
+
+def _require_looks(rollout: Rollout) -> None:
+    load = rollout.load
+    if load.mode == "trace":
+        raise RolloutFileError(
+            "--until-decided: a trace is replayed whole, and looks order the prompts by chance; "
+            "wanted another `load.mode`"
+        )
+    if load.launches > 1:
+        raise RolloutFileError(
+            f"--until-decided: load.launches is {load.launches}, and each look would be of one "
+            "launch; wanted 1"
+        )
+
+
+def _parts(sessions: Sequence[Session], seed: int) -> dict[str, list[list[Session]]]:
+    by_cohort = dict[str, list[Session]]()
+    for session in sessions:
+        cohorts = {prompt.cohort for prompt in session}
+        if len(cohorts) > 1:
+            raise WorkloadError(
+                f"--until-decided: session {session[0].session} has turns of {len(cohorts)} "
+                "cohorts, which are judged at looks of their own; wanted one"
+            )
+        by_cohort.setdefault(session[0].cohort, []).append(session)
+    return {cohort: _cut(cohort, found, seed) for cohort, found in sorted(by_cohort.items())}
+
+
+def _cut(cohort: str, sessions: list[Session], seed: int) -> list[list[Session]]:
+    drawn = random.Random(f"{seed}/{cohort}")  # noqa: S311  # an experiment's order, not a secret
+    drawn.shuffle(sessions)
+    ends = [0, *(ceil(round(share * len(sessions), 6)) for share in SHARES)]
+    return [sessions[begin:end] for begin, end in pairwise(ends)]

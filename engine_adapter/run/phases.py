@@ -1,0 +1,120 @@
+"""The phases of a run: all turns at once, or look after look until it is decided."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import NamedTuple, Protocol
+
+from engine_adapter.errors import RolloutFileError
+from engine_adapter.run.look_plan import LookPlan, Looks
+from engine_adapter.run.schedule import Turn
+
+OpenTurns = Callable[[Sequence[Turn]], list[Turn]]
+"""Returns the turns that are not stored yet."""
+
+
+class Budget(NamedTuple):
+    """The most that is spent on a run; `None`: no limit."""
+
+    seconds: float | None = None
+    """Since the call."""
+    pairs: int | None = None
+    """Stored by this attempt and by earlier ones; a look that would exceed it is not begun."""
+
+
+class UntilDecided(NamedTuple):
+    """How a run ends when it is decided."""
+
+    judge: Callable[[], Looks]
+    """Judges what the collector has; returns the looks to answer next, none at the end."""
+    budget: Budget = Budget()
+
+
+class Phases(Protocol):
+    """Turns to answer, phase after phase."""
+
+    @property
+    def current(self) -> Sequence[Turn] | None:
+        """The turns to answer now; `None` at the end."""
+
+    def time_limit(self) -> AbstractAsyncContextManager[object]:
+        """Return the context in which they are answered; it may end early."""
+
+    def advance(self, flush: Callable[[], None]) -> None:
+        """Go on to the next phase; `flush` delivers what was answered. May take seconds."""
+
+
+class AtOnce:
+    """A single phase."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self.current: Sequence[Turn] | None = turns
+
+    def time_limit(self) -> AbstractAsyncContextManager[object]:
+        """Return a context without a limit."""
+        return nullcontext()
+
+    def advance(self, flush: Callable[[], None]) -> None:  # noqa: ARG002  # delivered at the end
+        """End."""
+        self.current = None
+
+
+class LookByLook:
+    """A phase for each look, until the run is decided or its budget is used up."""
+
+    def __init__(self, plan: LookPlan, until: UntilDecided, open_turns: OpenTurns) -> None:
+        self.current: Sequence[Turn] | None = None
+        self.budget_reached = False
+        self._plan, self._until, self._open_turns = plan, until, open_turns
+        self._looks: Looks = {}
+        seconds = until.budget.seconds
+        self._ends_s = None if seconds is None else time.monotonic() + seconds
+        every = plan.all_turns()
+        self._pairs = _pairs(every) - _pairs(open_turns(every))
+
+    def begin(self) -> None:
+        """Judge what earlier attempts stored, and prepare the first phase."""
+        self._prepare(self._until.judge(), warmup=True)
+
+    @asynccontextmanager
+    async def time_limit(self) -> AsyncIterator[None]:
+        """End when the time is used up."""
+        left_s = None if self._ends_s is None else self._ends_s - time.monotonic()
+        try:
+            async with asyncio.timeout(left_s):
+                yield
+        except TimeoutError:
+            self.budget_reached = True
+
+    def advance(self, flush: Callable[[], None]) -> None:
+        """Deliver and judge what was answered, and prepare the looks that come next.
+
+        Raises `AdapterError` if spans were not accepted, or if a look that was answered is not
+        complete in the collector.
+        """
+        flush()
+        if self.budget_reached:
+            self.current = None
+            return
+        self._pairs += _pairs(self.current or ())
+        following = self._until.judge()
+        if again := [c for c, look in following.items() if look <= self._looks.get(c, 0)]:
+            raise RolloutFileError(
+                f"{again[0]}: look {following[again[0]]} was answered, and the collector does not "
+                "have all its pairs; it was emptied, or has pairs of an earlier run of this name: "
+                "give the experiment a new name under `rollout:`"
+            )
+        self._prepare(following, warmup=False)
+
+    def _prepare(self, looks: Looks, *, warmup: bool) -> None:
+        turns = self._open_turns(self._plan.turns(looks, warmup=warmup)) if looks else []
+        most = self._until.budget.pairs
+        self.budget_reached = most is not None and self._pairs + _pairs(turns) > most
+        self._looks = looks
+        self.current = turns if looks and not self.budget_reached else None
+
+
+def _pairs(turns: Iterable[Turn]) -> int:
+    """Return the number of distinct pairs to which these turns belong."""
+    return len({(t.prompt.id, t.repeat) for t in turns if t.is_end and not t.warmup})

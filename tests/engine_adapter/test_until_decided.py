@@ -1,0 +1,349 @@
+"""Runs that end when they are decided: real processes, a real collector, scripted servers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted_server
+import yaml
+from scripted_server import Route, chat
+from waiting import until
+
+from collector.client import Client, ClientError
+from collector.contract import Generation
+from demo.collector_process import running
+from engine_adapter.cli.until_decided import budget_of
+from engine_adapter.errors import AdapterError, RolloutFileError, WorkloadError
+from engine_adapter.run import rollout_file
+from engine_adapter.run.look_plan import SHARES, LookPlan
+from engine_adapter.run.phases import Budget
+
+COHORTS = ("chat", "code")
+PROMPTS = 80
+"""Of each cohort."""
+POLICY = """
+version: 1
+name: tasks
+validity: {speculation: optional}
+prove:
+  - {metric: task_completion, stat: diff, min: -0.10, scope: cohort}
+"""
+
+
+class Experiment:
+    """A rollout file and its servers."""
+
+    def __init__(self, path: Path, url: str) -> None:
+        self.path, self.url = path, url
+
+    def command(self, *options: str) -> list[str]:
+        """Return the command line."""
+        asked = [sys.executable, "-m", "draftgate", "run", str(self.path), *options]
+        return [*asked, "--until-decided", "--json"]
+
+    def run(self, *options: str, code: int) -> dict[str, Any]:
+        """Run to the end, which has this exit code, and return what it printed."""
+        done = subprocess.run(
+            self.command(*options), capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        found: dict[str, Any] = json.loads(done.stdout) if done.stdout else {}
+        return found | {"said": " ".join(done.stderr.split())}
+
+    def stored(self) -> list[Generation]:
+        """Return all generations."""
+        with Client(self.url) as client:
+            return list(client.generations("r"))
+
+    def gate(self) -> dict[str, Any]:
+        """Judge as `draftgate gate` does."""
+        asked = [sys.executable, "-m", "draftgate", "gate", "r", "--collector", self.url, "--json"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    @contextmanager
+    def begun(self) -> Iterator["subprocess.Popen[str]"]:
+        """Run in a process, and give it once some generations are stored."""
+        journal = self.path.with_name(f"{self.path.name}.journal")
+        process = subprocess.Popen(
+            self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 25)
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+Make = Callable[..., Experiment]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Iterator[Make]:
+    """Give a function that writes a rollout file; both servers answer `yes`, which is right."""
+    with (
+        scripted_server.running(Route(chat(["yes"], ttft_s=0.02))) as right,
+        scripted_server.running(Route(chat(["no"], ttft_s=0.02))) as wrong,
+        running(tmp_path / "d.db", tmp_path / "log") as url,
+    ):
+
+        def make(*, harmed: bool = False, policy: str = POLICY, **load: Any) -> Experiment:
+            lines = (
+                {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
+                for cohort in COHORTS
+                for i in range(PROMPTS)
+            )
+            (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+            (tmp_path / "policy.yaml").write_text(policy)
+            servers = (right, wrong if harmed else right)
+            baseline, candidate = (
+                {"engine": "openai", "url": server.url, "model": "m"} for server in servers
+            )
+            document = {
+                "rollout": "r",
+                "workload": "prompts.jsonl",
+                "policy": "policy.yaml",
+                "baseline": baseline,
+                "candidate": candidate,
+                "load": {"warmup": 1, "concurrency": 4} | load,
+                "collector": {"url": url},
+            }
+            path = tmp_path / "rollout.yaml"
+            path.write_text(yaml.safe_dump(document))
+            return Experiment(path, url)
+
+        yield make
+
+
+def test_a_good_candidate_passes_before_the_prompts_run_out(experiment: Make) -> None:
+    """Exit 0 at an early look; the gate says the same; plain runs and lone spans change nothing."""
+    here = experiment()
+    found = here.run(code=0)
+    verdict = found["verdict"]
+    assert verdict["outcome"] == "pass"
+    assert found["generations"] == 2 * verdict["pairs"] < 2 * 2 * PROMPTS
+    assert {one["cohort"]: one["decided_at"] for one in verdict["looks"]} == dict.fromkeys(
+        COHORTS, verdict["looks"][0]["taken"]
+    )
+    assert "next: chat to look 1, code to look 1, 16 pairs" in found["said"]
+    assert "waiting for share of task completion, in `chat`" in found["said"]
+    again = here.gate()
+    assert [(f["outcome"], f["look"], f["lower"]) for f in again["findings"]] == [
+        (f["outcome"], f["look"], f["lower"]) for f in verdict["findings"]
+    ]
+    assert again["history"]["look"] == 1
+    assert here.run(code=0)["generations"] == 0
+    plain = subprocess.run(
+        [sys.executable, "-m", "draftgate", "run", str(here.path)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert plain.returncode == 2
+    assert "'r' was begun with --until-decided" in " ".join(plain.stderr.split())
+
+
+def test_harm_ends_a_run_at_once(experiment: Make) -> None:
+    """Exit 1, after a few looks of one cohort or of both."""
+    found = experiment(harmed=True).run(code=1)
+    assert found["verdict"]["outcome"] == "fail"
+    assert found["generations"] <= 2 * 2 * PROMPTS * 0.3
+
+
+def test_the_prompts_run_out(experiment: Make) -> None:
+    """Exit 3, and the verdict says how many more it would take."""
+    tight = POLICY.replace("-0.10", "-0.03")
+    found = experiment(policy=tight).run(code=3)
+    verdict = found["verdict"]
+    assert (verdict["pairs"], found["budget_reached"]) == (2 * PROMPTS, False)
+    assert {one["taken"] for one in verdict["looks"]} == {len(SHARES)}
+    assert {one["decided_at"] for one in verdict["looks"]} == {None}
+    assert verdict["prompts_needed"] > 0
+
+
+def test_a_budget_of_pairs(experiment: Make) -> None:
+    """A look that would exceed it is not begun; a larger one goes on."""
+    here = experiment()
+    found = here.run("--budget", "40", code=3)
+    assert (found["generations"], found["budget_reached"]) == (2 * 32, True)
+    assert "the budget is used up" in found["said"]
+    assert here.run("--budget", "160", code=0)["resumed"] == 2 * 32
+
+
+def test_a_budget_of_time(experiment: Make) -> None:
+    """What was answered is stored, and does not count until its look is complete."""
+    here = experiment(mode="constant", rate=2)
+    found = here.run("--budget", "6s", code=3)
+    assert found["budget_reached"]
+    assert 0 < found["generations"] < 2 * 2 * PROMPTS
+    assert len(here.stored()) == found["generations"]
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_goes_on(experiment: Make, ended_by: signal.Signals) -> None:
+    """Its state is what is stored: no pair is asked twice, and the looks stay where they were."""
+    here = experiment()
+    with here.begun() as process:
+        os.kill(process.pid, ended_by)
+        _, said = process.communicate(timeout=60)
+    if ended_by is signal.SIGINT:
+        assert process.returncode == 130
+        assert f"draftgate run {here.path} --until-decided goes on" in said
+    found = here.run(code=0)
+    assert found["resumed"] > 0
+    stored = Counter((g.prompt_id, g.arm) for g in here.stored())
+    assert set(stored.values()) == {1}
+    sizes = {one["cohort"]: one["pairs"] for one in found["verdict"]["looks"]}
+    for cohort in COHORTS:
+        first = Counter(g.look for g in here.stored() if g.cohort == cohort)
+        assert first[1] == 2 * sizes[cohort][0]
+
+
+def test_a_collector_that_stops_ends_a_run(tmp_path: Path, experiment: Make) -> None:
+    """Exit 2 in one line, with what to do."""
+    here = experiment(mode="constant", rate=5)
+    with running(tmp_path / "other.db", tmp_path / "other.log") as url:
+        document = yaml.safe_load(here.path.read_text())
+        document["collector"]["url"] = here.url = url
+        here.path.write_text(yaml.safe_dump(document))
+        with here.begun() as process:
+            pid = _listening(url)
+            os.kill(pid, signal.SIGKILL)
+            _, said = process.communicate(timeout=100)
+    assert (process.returncode, "Traceback" in said) == (2, False), said
+    assert "run again" in " ".join(said.split())
+
+
+def _listening(url: str) -> int:
+    """Return the id of the process that serves a collector."""
+    port = url.rpartition(":")[2].strip("/")
+    found = subprocess.run(
+        ["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True
+    )
+    return int(found.stdout.partition("pid=")[2].partition(",")[0])
+
+
+def test_policies_that_compare_once_are_refused(experiment: Make) -> None:
+    """Before the first request."""
+    lossless = POLICY + "lossless: {}\n"
+    here = experiment(policy=lossless)
+    assert "run without --until-decided" in here.run(code=2)["said"]
+    with pytest.raises(ClientError, match="no rollout 'r'"):
+        here.stored()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (None, Budget()),
+        ("2h", Budget(seconds=7200)),
+        ("1.5m", Budget(seconds=90)),
+        ("30s", Budget(seconds=30)),
+        ("4000", Budget(pairs=4000)),
+    ],
+)
+def test_budgets(text: str | None, wanted: Budget) -> None:
+    """A number with a unit is a time, one without is pairs."""
+    assert budget_of(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "h", "0", "0h", "-1h", "2 h", "2d", "1.5", "1e3", "٣h"])
+def test_other_budgets_are_refused(text: str) -> None:
+    """With the two forms that are wanted."""
+    with pytest.raises(RolloutFileError, match="--budget"):
+        budget_of(text)
+
+
+# --- the division among looks
+
+
+def plan_of(tmp_path: Path, lines: list[dict[str, Any]], **load: Any) -> LookPlan:
+    """Return the plan of a workload."""
+    (tmp_path / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    route = {"engine": "openai", "url": "http://localhost:1/v1", "model": "m"}
+    document = {"rollout": "r", "workload": "w.jsonl", "baseline": route, "candidate": route}
+    path = tmp_path / "rollout.yaml"
+    path.write_text(yaml.safe_dump(document | {"load": load}))
+    return LookPlan(rollout_file.read(path))
+
+
+def test_looks_divide_every_cohort(tmp_path: Path) -> None:
+    """Each prompt has one look, all of its repeats the same; the order is drawn from the seed."""
+    lines = [
+        {"id": f"{cohort}-{i:03}", "cohort": cohort, "prompt": "p"}
+        for cohort, n in (("big", 50), ("small", 3))
+        for i in range(n)
+    ]
+    plan = plan_of(tmp_path, lines, repeats=2)
+    assert plan.sizes == {
+        "big": (10, 20, 30, 40, 50, 60, 70, 80, 100),
+        "small": (2, 2, 2, 4, 4, 4, 6, 6, 6),
+    }
+    turns = plan.all_turns()
+    assert len(turns) == 2 * 2 * 53 == len({(t.prompt.id, t.repeat, t.arm) for t in turns})
+    looks = {(t.prompt.id, t.look) for t in turns}
+    assert len(looks) == 53
+    first = sorted(name for name, look in looks if look == 1 and name.startswith("big"))
+    assert len(first) == 5
+    assert first != [f"big-{i:03}" for i in range(5)]
+    assert plan_of(tmp_path, lines, repeats=2).all_turns() == turns
+    step = plan.turns({"big": 1, "small": 1})
+    assert [t.looks for t in step if t.warmup] == [None] * 8
+    assert {t.looks for t in step if not t.warmup} == {
+        "10 20 30 40 50 60 70 80 100",
+        "2 2 2 4 4 4 6 6 6",
+    }
+
+
+def test_sessions_stay_whole(tmp_path: Path) -> None:
+    """A session's turns have one look; with own histories its end is the only pair."""
+    lines = [{"id": f"s{i}", "cohort": "c", "turns": ["a", "b", "c"]} for i in range(10)]
+    plan = plan_of(tmp_path, lines, history="own")
+    assert plan.sizes == {"c": (1, 2, 3, 4, 5, 6, 7, 8, 10)}
+    by_session = {(t.session, t.look) for t in plan.all_turns()}
+    assert len(by_session) == 10
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({"mode": "trace", "file": "t.jsonl"}, "a trace is replayed whole"),
+        ({"launches": 3}, "load.launches is 3"),
+    ],
+)
+def test_loads_without_looks_are_refused(tmp_path: Path, load: dict[str, Any], words: str) -> None:
+    """With the key that stands in the way."""
+    lines = [{"id": f"p{i}", "cohort": "c", "prompt": "p"} for i in range(9)]
+    if "launches" in load:
+        route = {"engine": "openai", "url": "http://localhost:1/v1", "model": "m", "start": "x"}
+        (tmp_path / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        document = {"rollout": "r", "workload": "w.jsonl", "baseline": route, "candidate": route}
+        path = tmp_path / "rollout.yaml"
+        path.write_text(yaml.safe_dump(document | {"load": load}))
+        with pytest.raises(AdapterError, match=words):
+            LookPlan(rollout_file.read(path))
+        return
+    with pytest.raises(AdapterError, match=words):
+        plan_of(tmp_path, lines, **load)
+
+
+def test_sessions_of_two_cohorts_are_refused(tmp_path: Path) -> None:
+    """Each cohort is judged at looks of its own."""
+    lines = [
+        {"id": f"{i}-{turn}", "cohort": f"c{turn}", "session": f"s{i}", "turn": turn,
+         "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+                      {"role": "user", "content": "c"}][: 2 * turn - 1]}
+        for i in range(3)
+        for turn in (1, 2)
+    ]  # fmt: skip
+    with pytest.raises(WorkloadError, match="turns of 2 cohorts"):
+        plan_of(tmp_path, lines)
