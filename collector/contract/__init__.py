@@ -114,7 +114,6 @@ from collector.contract.watch import (
 )
 
 __all__ = [
-    "MODELLED_STEPS",
     "Acceptance",
     "AcceptanceWatch",
     "Answer",
