@@ -11,14 +11,12 @@ from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, 
 from evals.advice.router import routes
 from evals.advice.scope_numbers import Numbers, Scope, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
-from evals.policy_sections import HourlyPrices
 
 
 def advise(
     rollout: str,
     pairs: Sequence[Observation],
     others: Mapping[str, Sequence[Observation]] | None = None,
-    prices: HourlyPrices | None = None,
     verdict: Verdict | None = None,
 ) -> Advice:
     """Return the advice on a rollout, from its pairs' speed and its newest verdict.
@@ -27,9 +25,7 @@ def advise(
     """
     other_pairs = [p for found in (others or {}).values() for p in found]
     permission = Permission(rollout, verdict)
-    scopes = tuple(
-        _advice(s, s.of(pairs), s.of(other_pairs), prices, permission) for s in _scopes(pairs)
-    )
+    scopes = tuple(_advice(s, s.of(pairs), s.of(other_pairs), permission) for s in _scopes(pairs))
     return Advice(
         rollout=rollout,
         others=tuple(others or ()),
@@ -60,10 +56,9 @@ def _advice(
     scope: Scope,
     pairs: Sequence[Observation],
     others: Sequence[Observation],
-    prices: HourlyPrices | None,
     permission: Permission,
 ) -> ScopeAdvice:
-    n = numbers(pairs, others, prices)
+    n = numbers(pairs, others)
     decision = permission.limited(_decide(n), scope.cohort)
     here = next((f for f in n.by_k if f.k == n.now), None)
     best = _best(n)

@@ -72,8 +72,6 @@ class Wasted:
     draft_tokens: int
     wasted_tokens: int
     share: float | None
-    money: float | None
-    """Cost of drafting them at the candidate's price; `None` if the price or t_draft is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from evals.advice.observations import Observation
 from evals.advice.observed import e2e_ratios, prompts, speedup, tpot_ratios
 from evals.advice.records import Cost, Estimate, Gap, KForecast, Trial, Wasted
 from evals.advice.summing import Modelled, modelled, sums_of
-from evals.policy_sections import HourlyPrices
 
 
 class Scope(NamedTuple):
@@ -47,15 +46,13 @@ class Numbers(NamedTuple):
     predicted_e2e: float | None = None
 
 
-def numbers(
-    pairs: Sequence[Observation], others: Sequence[Observation], prices: HourlyPrices | None
-) -> Numbers:
+def numbers(pairs: Sequence[Observation], others: Sequence[Observation]) -> Numbers:
     """Return the measurements of a scope's pairs; the model uses other rollouts' pairs too."""
     ratios, tpots = e2e_ratios(pairs), tpot_ratios(pairs)
     own = modelled(pairs)
     seen = Numbers(len(pairs), len(ratios), prompts(ratios), speedup(ratios), speedup(tpots), None)
     if not own:
-        return seen._replace(wasted=_wasted(pairs, None, prices))
+        return seen._replace(wasted=_wasted(pairs))
     steps_by_k: Counter[int] = Counter()
     for p in own:
         steps_by_k[p.k] += p.counts.steps
@@ -69,7 +66,7 @@ def numbers(
         model=found,
         by_k=forecasts(sums, now),
         predicted_e2e=_e2e(own, found, now),
-        wasted=_wasted(pairs, found, prices),
+        wasted=_wasted(pairs),
     )
 
 
@@ -134,16 +131,11 @@ def _e2e(own: Sequence[Modelled], found: StepModel | None, now: int) -> float | 
     return math.exp(sum(logs) / len(logs))
 
 
-def _wasted(
-    pairs: Sequence[Observation], found: StepModel | None, prices: HourlyPrices | None
-) -> Wasted | None:
+def _wasted(pairs: Sequence[Observation]) -> Wasted | None:
     counts = [p.counts for p in pairs if p.counts is not None]
     if not counts:
         return None
     drafts = sum(c.draft_tokens for c in counts)
     wasted = drafts - sum(c.accepted_tokens for c in counts)
-    money = None
-    if prices is not None and found is not None and found.cost is not None:
-        money = wasted * found.cost.draft_s / 3600 * prices.candidate_per_hour
     share = wasted / drafts if drafts else None
-    return Wasted(draft_tokens=drafts, wasted_tokens=wasted, share=share, money=money)
+    return Wasted(draft_tokens=drafts, wasted_tokens=wasted, share=share)

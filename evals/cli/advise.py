@@ -8,7 +8,6 @@ from rich.console import Console
 
 from collector.client import Client
 from evals import advice as advices
-from evals import policy as policies
 from evals.advice import report as advice_report
 from evals.advice import router
 from evals.cli.options import Collector, Database, Rollout, usable
@@ -24,10 +23,6 @@ def advise(
         list[str] | None,
         typer.Option("--with", help="Rollout of the same routes at another k; repeatable."),
     ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option("--policy", help="Policy with the prices, to show the cost of drafts."),
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
     routes: Annotated[
         Path | None, typer.Option("--routes", help="YAML file to write, with rules for a router.")
@@ -42,13 +37,12 @@ def advise(
     Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
     """
     with usable():
-        prices = None if policy is None else policies.by_name(policy).prices
         with Client.opened(collector, database) as client:
             pairs = advices.load(client, rollout)
             other_pairs = {name: advices.load(client, name) for name in others or ()}
             newest = client.newest_verdict(rollout)
         verdict = None if newest is None else newest.verdict
-        advice = advices.advise(rollout, pairs, other_pairs, prices, verdict)
+        advice = advices.advise(rollout, pairs, other_pairs, verdict)
         if routes is not None:
             router.write(routes, advice)
     if as_json:

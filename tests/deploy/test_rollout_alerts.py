@@ -34,7 +34,7 @@ from collector.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from dashboard_seed.verdicts import finding
+from dashboard_seed.verdicts import cost, finding
 from made_verdicts import made_verdict, resting_on, send_pairs
 from otlp_bodies import export_request
 
@@ -76,9 +76,8 @@ def begin(client: Client) -> None:
     client.post_traces(export_request([encode(drafted)]).SerializeToString())
     limits = {"estimate": 1.3, "lower": 1.2, "upper": 1.4}
     cells = (finding("chat", "ttft", "p95_ratio", outcome=Outcome.FAIL, **limits),)
-    client.post_verdict(
-        resting_on(client, made_verdict(Outcome.FAIL, rollout="k4", findings=cells))
-    )
+    made = made_verdict(Outcome.FAIL, rollout="k4", findings=cells, costs=(cost(None),))
+    client.post_verdict(resting_on(client, made))
     fell = AcceptanceWatch(cohort="chat", number=1, fall=EProcess(limit=0.1, log_wealth=()))
     watch = Watch(rollout="k4", policy_name="p", policy_hash="0" * 64, acceptance=(fell,))
     client.update_watch(WatchUpdate(continues=0, watch=watch))

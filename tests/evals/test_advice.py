@@ -17,12 +17,6 @@ from evals import advice
 from evals.advice.records import Action
 
 BASE_S, TTFT_S, TOKENS = 0.010, 0.05, 61
-POLICY = """
-version: 1
-name: priced
-prices: {baseline_per_hour: 2.0, candidate_per_hour: 3.6}
-prove: [{metric: e2e, stat: geomean_ratio, max: 1.0, scope: pooled}]
-"""
 ANSWERS_POLICY = """
 version: 1
 name: answers
@@ -323,18 +317,6 @@ def test_command_prints_json_that_does_not_change(run) -> None:
     document = json.loads(first.stdout)
     assert document["bootstrap_draws"] == 1000
     assert document["scopes"][1]["cost"]["draft_s"] is None
-    assert document["scopes"][1]["wasted"]["money"] is None
-
-
-def test_money_needs_a_price_and_a_split_cost(run, tmp_path) -> None:
-    """Wasted drafts cost their drafting time at the candidate's price."""
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    result = run("k4", "--with", "k2", "--policy", str(policy), "--json")
-    chat = json.loads(result.stdout)["scopes"][1]
-    assert chat["cohort"] == "chat"
-    drafting_s = chat["wasted"]["wasted_tokens"] * chat["cost"]["draft_s"]
-    assert chat["wasted"]["money"] == pytest.approx(drafting_s * 3.6 / 3600)
 
 
 @pytest.mark.parametrize(
