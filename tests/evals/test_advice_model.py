@@ -138,7 +138,7 @@ def simulated(a: float, k: int, step_s: float, *, seed: int = 3, base_s: float =
 
 def test_the_model_at_the_served_k_is_what_was_observed() -> None:
     """Predicted, observed, break-even and the parts of the gap say one thing of one simulation."""
-    n = numbers(simulated(0.7, 4, 0.016), [], None)
+    n = numbers(simulated(0.7, 4, 0.016), [])
     emitted = n.model.survival.tokens_a_step(4)
     assert n.model.speedup(4, 4) == pytest.approx(emitted / 1.6)
     assert n.tpot.estimate == pytest.approx(emitted / 1.6, rel=0.02)
@@ -153,7 +153,7 @@ def test_the_model_at_the_served_k_is_what_was_observed() -> None:
 
 def test_a_costly_step_is_where_the_gap_comes_from() -> None:
     """Drafts nearly all accepted and a step of four tokens' time: the cost is named."""
-    assert gap(numbers(simulated(0.98, 4, 0.04), [], None)).side == "cost"
+    assert gap(numbers(simulated(0.98, 4, 0.04), [])).side == "cost"
 
 
 def test_with_one_k_only_its_own_speed_is_forecast() -> None:
@@ -168,7 +168,7 @@ def test_with_one_k_only_its_own_speed_is_forecast() -> None:
 
 def test_a_shorter_k_is_worth_a_trial_up_to_what_drafting_can_cost() -> None:
     """The truth, where the target's pass costs a baseline step, is what the trial names at most."""
-    n = numbers(simulated(0.3, 6, 0.010 + 6 * 0.002), [], None)
+    n = numbers(simulated(0.3, 6, 0.010 + 6 * 0.002), [])
     named = trial(n)
     emitted = [n.model.survival.tokens_a_step(k) / (0.010 + k * 0.002) for k in range(1, 7)]
     assert named.k == int(np.argmax(emitted)) + 1
