@@ -4,11 +4,13 @@ import asyncio
 import logging
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.deferred_work import DeferredWork
+from engine_adapter.router.http1 import client_connection
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_connection import ClientConnection
 from engine_adapter.router.http1.client_request import ClientRequest
@@ -106,6 +108,31 @@ def test_who_is_admitted_finishes_once(
 ) -> None:
     """However the connection ends; and nothing is written behind a connection that closes."""
     asyncio.run(_play(b"".join(fragments), sizes, patient=patient))
+
+
+def test_a_piece_that_takes_long_is_parsed_between_others_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many small chunks in one piece: the event loop turns before all are parsed."""
+    monkeypatch.setattr(client_connection, "_READ_S", -1.0)  # every slice takes too long
+    asyncio.run(_parse_between())
+
+
+async def _parse_between() -> None:
+    body, turns = b"xy" * 20_000, 0
+    door = Counting()
+    connection = ClientConnection(
+        door, len(body), OpenConnections(8, 8), DeferredWork(), logging.getLogger("test")
+    )
+    connection.connection_made(Transport())  # type: ignore[arg-type]  # enough of one
+    head = b"POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection.data_received(head + b"2\r\nxy\r\n" * (len(body) // 2) + b"0\r\n\r\n")
+    while not door.begun:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 10
+    assert door.begun == [body]
+    connection.connection_lost(None)
 
 
 async def _play(data: bytes, sizes: list[int], *, patient: bool) -> None:
