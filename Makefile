@@ -88,13 +88,16 @@ $(AUDIT)/.ready:
 	touch $@
 
 audit: $(AUDIT)/.ready  ## Ask for known vulnerabilities of the pinned packages; says so if nobody can be asked
-	@found=$$($(AUDIT)/bin/pip-audit --disable-pip --no-deps -r constraints.txt 2>&1) && { echo "$$found"; exit 0; }; \
-	echo "$$found" | tail -20; \
+	@found=$$($(AUDIT)/bin/pip-audit --disable-pip --no-deps -r constraints.txt 2>&1); code=$$?; \
+	skipped=$$(echo "$$found" | grep -c "could not be audited"); \
+	echo "$$found" | grep -v "could not be audited" | tail -20; \
+	echo "not audited, because the index does not know them: $$skipped of $$(grep -c == constraints.txt)"; \
+	if [ $$code = 0 ]; then exit 0; fi; \
 	if echo "$$found" | grep -q "known vulnerabilit"; then exit 1; fi; \
 	echo "not audited: the index of advisories cannot be reached"
 
 sbom: $(READY) $(AUDIT)/.ready  ## Write the bill of materials of the environment to sbom.json (CycloneDX)
-	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --output-format JSON --output-file sbom.json
+	$(AUDIT)/bin/cyclonedx-py environment --pyproject pyproject.toml $(BIN)/python --output-format JSON --output-file sbom.json
 
 clean:  ## Remove the environment and what builds left
 	rm -rf $(VENV) $(AUDIT) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

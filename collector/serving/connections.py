@@ -15,7 +15,7 @@ from listening.open_connections import OpenConnections
 _EXPORTS: Final = ("/v1/", f"{PREFIX}/v1/")
 _SWEEP_EVERY_S: Final = 0.5
 _COLLECTED_TOGETHER: Final = 32
-"""Connections that ended: with TLS, each leaves a circle that holds a quarter of a megabyte."""
+"""Connections that ended: with TLS, each leaves a circle that holds its buffers."""
 
 Message = MutableMapping[str, Any]  # Any: ASGI
 Receive = Callable[[], Awaitable[Message]]

@@ -8,6 +8,7 @@ import asyncio
 import os
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -17,6 +18,41 @@ from collector.serving.connections import Connections, TrackedConnection, peer_o
 
 _HANDSHAKE_WITHIN_S: Final = 10.0
 _CLOSED_WITHIN_S: Final = 2.0
+
+
+_READ_BYTES: Final = 16 * 1024
+"""Most bytes read at once, so that other connections have their turn."""
+_HELD_BYTES: Final = 32 * 1024
+"""Encrypted bytes from which on nothing more is read; less than all of a record could be stuck."""
+
+
+class _Tls(SSLProtocol):
+    """asyncio's TLS, with a smaller buffer that all connections share.
+
+    uvloop's has a buffer of 256 KiB each, and holds as many while reading is paused: for a thousand
+    connections half a gigabyte.
+    """
+
+    max_size = _READ_BYTES
+    _shared = bytearray(_READ_BYTES)
+
+    def __init__(self, context: ssl.SSLContext, then: asyncio.BaseProtocol) -> None:
+        loop = asyncio.get_running_loop()
+        self.is_ready: asyncio.Future[None] = loop.create_future()
+        super().__init__(
+            loop,
+            then,
+            context,
+            self.is_ready,
+            server_side=True,
+            ssl_handshake_timeout=_HANDSHAKE_WITHIN_S,  # type: ignore[arg-type]  # seconds, as any
+            ssl_shutdown_timeout=_CLOSED_WITHIN_S,
+        )
+        # Each read is copied from it at once.
+        self._ssl_buffer, self._ssl_buffer_view = self._shared, memoryview(self._shared)
+        self._set_read_buffer_limits(  # type: ignore[attr-defined]  # public on the transport alone
+            _HELD_BYTES, 3 * _HELD_BYTES // 4
+        )
 
 
 def accepting(
@@ -61,14 +97,10 @@ class _Handshake(TrackedConnection, asyncio.Protocol):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     async def _shake_hands(self) -> None:
+        protocol = _Tls(self._context, self._then())
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                self._then,
-                self._socket,
-                ssl=self._context,
-                ssl_handshake_timeout=_HANDSHAKE_WITHIN_S,
-                ssl_shutdown_timeout=_CLOSED_WITHIN_S,
-            )
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, self._socket)
+            await protocol.is_ready
         except (OSError, ssl.SSLError):
             self._socket.close()  # the peer cannot be sent an error
         finally:

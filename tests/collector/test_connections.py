@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import httptools
 import pytest
 import uvicorn
+import uvloop
 from waiting import until
 
 from collector.serving import bounded_connection, tls
@@ -614,6 +615,48 @@ def test_the_bounds_hold_under_tls(
         with serving.socket() as bare, contextlib.suppress(ConnectionResetError):
             assert bare.recv(1) == b""
         until(lambda: serving.held.count == 0)
+
+
+class Unread(asyncio.Protocol):
+    """A connection that is not read."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.ended = transport, asyncio.Event()
+        transport.pause_reading()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self.ended.set()
+
+
+def test_little_is_held_under_tls_of_what_is_not_read(loop_kind: str, certificate: Path) -> None:
+    """A thousand paused connections must not fill the memory; the kernel holds the rest."""
+    unread = Unread()
+    server_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server_context.load_cert_chain(certificate)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+
+    def held_bytes(port: int) -> int:
+        with socket.create_connection(("127.0.0.1", port)) as bare, client.wrap_socket(bare) as one:
+            one.settimeout(1)
+            with pytest.raises(TimeoutError):
+                one.sendall(bytes(64 * MIB))
+            return int(unread.transport.get_read_buffer_size())  # type: ignore[attr-defined]
+
+    async def play() -> int:
+        loop = asyncio.get_running_loop()
+        made = tls.accepting(Connections(8, 8), server_context, lambda: unread)
+        async with await loop.create_server(made, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            held = await loop.run_in_executor(None, held_bytes, port)
+            unread.transport.abort()
+            await unread.ended.wait()
+            return held
+
+    factory = uvloop.new_event_loop if loop_kind == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert 0 < runner.run(play()) <= 64 * KIB
 
 
 def test_connections_under_tls_are_let_go_of(loop_kind: str, certificate: Path) -> None:
