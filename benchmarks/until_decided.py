@@ -5,7 +5,7 @@ A run that ends when it is decided has 2,150 at most, for about the same power. 
 simulate only the rules concerned, with 500 pairs a cohort: at most 5 % may pass, or fail, wrongly.
 Two rows compare looks with e-values, as `draftgate watch` judges shares, after every pair.
 
-    python benchmarks/until_decided.py [--releases 200] [--errors 400] [--seed 20261123]
+    python benchmarks/until_decided.py [--releases 120] [--errors 400] [--seed 20261123]
 """
 
 import argparse
@@ -120,7 +120,7 @@ def by_e_values(rollouts: int, seed: int) -> Iterator[dict[str, object]]:
 def main() -> None:
     """Print one JSON line a row."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--releases", type=int, default=200)
+    parser.add_argument("--releases", type=int, default=120)
     parser.add_argument("--errors", type=int, default=400)
     parser.add_argument("--seed", type=int, default=20261123)
     options = parser.parse_args()

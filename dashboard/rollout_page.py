@@ -18,6 +18,7 @@ from dashboard.sections import (
     divergence,
     findings,
     latency,
+    looks,
     quality,
     structured_answers,
     traffic,
@@ -56,6 +57,7 @@ def _show_rollout(
     if stored is not None:
         verdict_banner.show(stored, overview, zone)
         cohorts.show(stored.verdict.findings, rollout)
+        looks.show(stored.verdict)
     # A choice below redraws only this part; the part above is not read or drawn again.
     refreshing.every(None, source, lambda: _show_scope(client, source, overview, stored, zone))
 

@@ -222,7 +222,8 @@ def draft_counts(accepted: int | None, drafted: int | None, steps: int | None) -
 
 def confidence(finding: Finding) -> str:
     """Return the confidence of each one-sided limit."""
-    return f"{finding.confidence * 100:g}{THIN_SPACE}% one-sided"
+    at = "" if finding.look is None else f" at look {finding.look}"
+    return f"{finding.confidence * 100:g}{THIN_SPACE}% one-sided{at}"
 
 
 def metric(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from collector.contract import Answer, Change, LaunchCounts, Outcome, ScopeLooks, Verdict
+from collector.contract import Answer, Change, LaunchCounts, Outcome, Role, ScopeLooks, Verdict
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
@@ -45,7 +45,15 @@ def need_lines(verdict: Verdict) -> list[str]:
 
 def look_lines(verdict: Verdict) -> list[str]:
     """Return how far each scope's declared looks went, and the one that decided it."""
-    return [_of_looks(one) for one in verdict.looks]
+    return [_of_looks(one, look_decision(one, verdict)) for one in verdict.looks]
+
+
+def look_decision(found: ScopeLooks, verdict: Verdict) -> str:
+    """Return which look decided a scope, in words."""
+    if found.decided_at is not None:
+        return f"decided at look {found.decided_at}"
+    proofs = [f for f in verdict.findings if f.role is Role.PROVE and f.cohort == found.cohort]
+    return "undecided" if proofs else "guards alone"
 
 
 def confidence_words(verdict: Verdict) -> str:
@@ -55,15 +63,14 @@ def confidence_words(verdict: Verdict) -> str:
     return f"{verdict.findings[0].confidence if verdict.findings else 0.95:.0%} each"
 
 
-def _of_looks(found: ScopeLooks) -> str:
+def _of_looks(found: ScopeLooks, decision: str) -> str:
     scope = "all cohorts" if found.cohort is None else found.cohort
     if not found.taken:
-        return f"{scope}: undecided before the first look"
-    decided = f"decided at look {found.decided_at}, reached" if found.decided_at else "undecided at"
+        return f"{scope}: {decision}, before the first look"
     reached, planned = found.pairs[found.taken - 1], found.pairs[-1]
     return (
-        f"{scope}: {decided} look {found.taken} of {len(found.pairs)}, with {reached:,} of "
-        f"{planned:,} pairs"
+        f"{scope}: {decision}; look {found.taken} of {len(found.pairs)} is reached, with "
+        f"{reached:,} of {planned:,} pairs"
     )
 
 

@@ -13,6 +13,7 @@ from dashboard.sections import (
     divergence,
     findings,
     latency,
+    looks,
     quality,
     structured_answers,
 )
@@ -34,6 +35,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         markup.bullets(answered(verdict)),
         markup.bullets(verdict.reasons),
         _cohorts(shown),
+        *_looks(verdict),
         *_forests(shown),
         markup.table("All findings", findings.COLUMNS, map(findings.row, shown), fit="cards"),
         markup.table(
@@ -55,6 +57,11 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         markup.facts(facts(stored, zone)),
     ]
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
+
+
+def _looks(verdict: Verdict) -> list[Html]:
+    made = markup.table(looks.TITLE, looks.COLUMNS, looks.rows(verdict))
+    return [made] if verdict.looks else []
 
 
 def _structured(verdict: Verdict) -> list[Html]:

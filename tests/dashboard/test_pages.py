@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 from dashboard_seed.generations import FATES, generation
+from dashboard_seed.verdicts import verdict
+from made_verdicts import resting_on
 from otlp_bodies import export_request
 from page_running import landing, rollout, shown
 
 from collector.client import Client
-from collector.contract import Arm, encode
+from collector.contract import Arm, ScopeLooks, encode
 from dashboard import reading, source
+from dashboard.sections import looks as looks_section
+from dashboard.sections import static_report
 
 
 @pytest.fixture(autouse=True)
@@ -171,6 +175,28 @@ def test_one_arm_alone_is_a_state(monkeypatch: pytest.MonkeyPatch, one_arm_datab
         assert shown(rollout(monkeypatch, one_arm_database, module=page, rollout="support-k4"))
     landed = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=one_arm_database))
     assert "one arm only" in landed
+
+
+def test_a_run_until_it_was_decided_shows_its_looks(
+    monkeypatch: pytest.MonkeyPatch, undecided_database: str
+) -> None:
+    """Each scope has a line with the look that decided it, on the page and in its report."""
+    looks = (
+        ScopeLooks(cohort=None, pairs=(120, 240, 360), taken=2),
+        ScopeLooks(cohort="chat", pairs=(60, 120, 180), taken=3, decided_at=2),
+        ScopeLooks(cohort="code", pairs=(), taken=0),
+    )
+    stored = replace(verdict(FATES[0]), looks=looks)
+    with Client.local(undecided_database) as client:
+        posted = client.post_verdict(resting_on(client, stored))
+    text = shown(rollout(monkeypatch, undecided_database, rollout="support-k4"))
+    wanted = "All cohorts undecided 2 3 240 360 chat decided at look 2 3 3 180 180"
+    assert f"{looks_section.TITLE} Scope Decision Reached look" in text
+    assert f"{wanted} code guards alone 0 0 0 –" in text
+    assert looks_section.TITLE in static_report.page(posted, None)
+    assert looks_section.TITLE not in static_report.page(
+        replace(posted, verdict=replace(posted.verdict, looks=())), None
+    )
 
 
 def test_a_new_verdict_appears_on_the_next_run(

@@ -1,5 +1,6 @@
 """The gate judges a run that ends when it is decided at the looks that it declared."""
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from collector.contract import Outcome, Reason
 from evals import policy as policies
@@ -16,6 +18,7 @@ from evals.gate import decide
 from evals.gate.release import judge_cells
 from evals.pairs_table import from_table
 from evals.policy import Policy
+from evals.report import print_verdict
 from evals.stats.sequential import spent_levels
 from evals.until_decided import next_looks
 from tests.evals.conftest import answered, make_table
@@ -87,6 +90,16 @@ def test_a_look_has_its_own_level() -> None:
     ]
     assert "4 looks that were declared before the first pair" in verdict.assumption
     assert not any("that the workload has" in words for words in verdict.not_judged)
+
+
+def test_a_printed_verdict_names_the_looks() -> None:
+    """How far each scope is, what decided it, and that limits have their look's confidence."""
+    console = Console(record=True, width=200, file=io.StringIO())
+    print_verdict(console, decide(evidence_of(240, 180), POLICY, rollout="r"))
+    text = " ".join(console.export_text().split())
+    assert "all cohorts: decided at look 2; look 3 of 4 is reached, with 360 of 480 pairs" in text
+    assert "chat: decided at look 2; look 4 of 4 is reached, with 240 of 240 pairs" in text
+    assert "limits one-sided, each at its look's confidence" in text
 
 
 def test_evidence_that_passes_once_is_inconclusive_at_an_early_look() -> None:
