@@ -2,12 +2,18 @@
 
 import gzip
 import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
@@ -18,11 +24,13 @@ from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Outcome
 from collector.serving.app import create_app
 from collector.settings import Settings
+from demo.collector_process import running
 from draftgate.commands import app as commands
 
 CONTROLLERS = Path(__file__).parents[2] / "deploy" / "controllers"
 SCHEMAS = Path(__file__).parent / "schemas"
 POLICY = registration("{}")
+_OF_KUBERNETES = {"CronJob", "Role", "RoleBinding", "ServiceAccount"}
 
 
 def manifests() -> list[Any]:
@@ -39,6 +47,9 @@ def of_kind(kind: str) -> list[Any]:
 )
 def test_a_manifest_is_what_its_controller_takes(manifest: Any) -> None:
     """Nothing that the controller's schema does not know, and nothing of another type."""
+    if manifest["kind"] in _OF_KUBERNETES:
+        kubernetes_validate.validate(manifest, "1.30", strict=True)
+        return
     schema = json.loads(gzip.decompress((SCHEMAS / f"{manifest['kind']}.json.gz").read_bytes()))
     jsonschema.Draft202012Validator(closed(schema)).validate(manifest)
 
@@ -79,15 +90,20 @@ def test_a_decision_moves_a_controller_only_where_it_is_certain(
     url = f"sqlite:///{tmp_path / 'd.db'}"
     if outcome is not None:
         with Client.local(url) as client:
-            client.register_policy("support-k4", POLICY)
-            send_pairs(client, "support-k4", 2)
-            made = made_verdict(outcome, rollout="support-k4", policy_hash=POLICY.policy_hash)
-            client.post_verdict(resting_on(client, made))
+            decide(client, outcome)
     app = create_app(Settings(database_url=url))
     transport = InProcessTransport(app, app.router.lifespan_context(app))
     with httpx.Client(base_url="http://collector", transport=transport) as http:
         assert measured(http) == argo
         assert tuple(hook_passes(http, hook) for hook in hooks()) == flagger
+
+
+def decide(client: Client, outcome: Outcome) -> None:
+    """Store a verdict on pairs, under the policy that was registered before them."""
+    client.register_policy("support-k4", POLICY)
+    send_pairs(client, "support-k4", 2)
+    made = made_verdict(outcome, rollout="support-k4", policy_hash=POLICY.policy_hash)
+    client.post_verdict(resting_on(client, made))
 
 
 def measured(http: httpx.Client) -> str:
@@ -127,3 +143,119 @@ def test_the_job_runs_a_command_that_exists() -> None:
     shown = CliRunner().invoke(commands, [command, "--help"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0
     assert all(option in shown.output for option in options)
+
+
+class Cluster(NamedTuple):
+    """What an API server was asked to change: path, content type, token, body."""
+
+    patches: list[tuple[str, str | None, str | None, Any]]
+    url: str
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Run a server that takes patches as an API server does."""
+    patches: list[tuple[str, str | None, str | None, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PATCH(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            kind, token = (self.headers[name] for name in ("Content-Type", "Authorization"))
+            patches.append((self.path, kind, token, body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield Cluster(patches, f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "step"),
+    [
+        (Outcome.PASS, "FORWARD"),
+        (Outcome.FAIL, "BACK"),
+        (Outcome.INCONCLUSIVE, None),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_step_is_taken_where_the_decision_is_certain(
+    tmp_path: Path, cluster: Cluster, outcome: Outcome | None, step: str | None, number: int
+) -> None:
+    """The job's own shell, against a collector and an API server; otherwise it holds."""
+    (container,) = _pod(of_kind("CronJob")[number])["containers"]
+    (tmp_path / "token").write_text("cluster-token")
+    with running(tmp_path / "d.db", tmp_path / "log") as url, Client(url) as client:
+        if outcome is not None:
+            decide(client, outcome)
+        held = _stepped(container, f"{url}/api/v1/rollouts/support-k4/decision", cluster, tmp_path)
+    given = {one["name"]: one.get("value") for one in container["env"]}
+    target = f"/prod/{given['RESOURCE']}"
+    wanted = [] if step is None else [(target, given["PATCH"], json.loads(str(given[step])))]
+    assert [(path, kind, body) for path, kind, _, body in cluster.patches] == wanted
+    assert {token for _, _, token, _ in cluster.patches} <= {"Bearer cluster-token"}
+    assert held == (step is None)
+
+
+def test_a_step_waits_for_a_collector_that_is_down(tmp_path: Path, cluster: Cluster) -> None:
+    """Nobody answers, so that nothing is certain."""
+    (container,) = _pod(of_kind("CronJob")[0])["containers"]
+    assert _stepped(container, "http://127.0.0.1:1/decision", cluster, tmp_path)
+    assert cluster.patches == []
+
+
+def _stepped(container: Any, decision: str, cluster: Cluster, folder: Path) -> bool:
+    """Run the job's shell; return whether it held."""
+    given = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    given |= {"DECISION": decision, "RESOURCES": cluster.url, "ACCOUNT": str(folder)}
+    given |= {"NAMESPACE": "prod", "DRAFTGATE_API_KEY": "key", "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [*container["command"], *container["args"]],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout == "hold\n"
+
+
+def test_a_job_may_patch_what_it_names_alone() -> None:
+    """Role, address and patches are of the resource that stands beside them."""
+    for job, role, kind in zip(
+        of_kind("CronJob"), of_kind("Role"), ("HTTPRoute", "InferenceService"), strict=True
+    ):
+        (resource,) = of_kind(kind)
+        ((rule,), pod) = role["rules"], _pod(job)
+        given = {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
+        group, version = resource["apiVersion"].split("/")
+        assert rule["apiGroups"] == [group]
+        assert rule["verbs"] == ["patch"]
+        assert given["RESOURCE"] == f"{rule['resources'][0]}/{resource['metadata']['name']}"
+        assert rule["resourceNames"] == [resource["metadata"]["name"]]
+        assert str(given["RESOURCES"]).endswith(f"/apis/{group}/{version}/namespaces")
+        assert pod["serviceAccountName"] == role["metadata"]["name"]
+
+
+def test_patches_fit_their_resources() -> None:
+    """A patched resource is one that the schema knows, with weights that make a whole."""
+    route, service = of_kind("HTTPRoute")[0], of_kind("InferenceService")[0]
+    of_route, of_service = (_pod(job)["containers"][0]["env"] for job in of_kind("CronJob"))
+    for name in ("FORWARD", "BACK"):
+        (merge,) = (json.loads(one["value"]) for one in of_service if one["name"] == name)
+        assert merge["spec"]["predictor"].keys() <= service["spec"]["predictor"].keys()
+        (operations,) = (json.loads(one["value"]) for one in of_route if one["name"] == name)
+        backends = route["spec"]["rules"][0]["backendRefs"]
+        places = [f"/spec/rules/0/backendRefs/{i}/weight" for i in range(len(backends))]
+        assert [(one["op"], one["path"]) for one in operations] == [("replace", p) for p in places]
+        assert sum(one["value"] for one in operations) == 100
+
+
+def _pod(job: Any) -> Any:
+    return job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
