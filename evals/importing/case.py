@@ -1,6 +1,10 @@
 """One case that another evaluator judged, as its file records it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
+
+from evals.errors import ImportFileError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +41,13 @@ def scored(given: object) -> tuple[float | None, str | None]:
             return value, None
         return None, f"{value:g} is outside [0, 1]"
     return None, f"wanted a number, got {type(given).__name__}"
+
+
+def only_one(path: Path, option: str, wanted: str | None, found: Iterable[str]) -> str:
+    """Return the wanted name, or the only one; raises `ImportFileError` naming the option."""
+    names = sorted(set(found))
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted in names:
+        return str(wanted)
+    raise ImportFileError(f"{path}: give {option}, one of {', '.join(names) or 'none'}")

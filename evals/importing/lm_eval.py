@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evals.errors import ImportFileError
-from evals.importing.case import Case, CaseFile, scored
+from evals.importing.case import Case, CaseFile, only_one, scored
 from evals.importing.file import objects_of
 from evals.importing.row import JsonObject, RowError, identity, text, texts
 
@@ -27,9 +27,9 @@ def read(path: Path, metric: str | None, filter_: str | None, version: str | Non
     rows = list(objects_of(path))
     if not rows:
         raise ImportFileError(f"{path}: holds no sample")
-    chosen = _one(path, "--filter", filter_, (str(row.get("filter")) for _, row in rows))
+    chosen = only_one(path, "--filter", filter_, (str(row.get("filter")) for _, row in rows))
     kept = [(at, row) for at, row in rows if str(row.get("filter")) == chosen]
-    name = _one(path, "--metric", metric, _metrics(kept))
+    name = only_one(path, "--metric", metric, _metrics(kept))
     task = _task(path)
     cases = tuple(_case(at, row, task, name) for at, row in kept)
     return CaseFile(evaluator="lm-eval", version=version or _version(path), cases=cases)
@@ -57,15 +57,6 @@ def _metrics(rows: Sequence[tuple[str, JsonObject]]) -> Iterator[str]:
             yield from texts(row, "metrics")
         except RowError as exc:
             raise ImportFileError(f"{at}: {exc} (read as lm-eval's samples)") from exc
-
-
-def _one(path: Path, option: str, wanted: str | None, found: Iterator[str]) -> str:
-    names = sorted(set(found))
-    if wanted is None and len(names) == 1:
-        return names[0]
-    if wanted in names:
-        return str(wanted)
-    raise ImportFileError(f"{path}: give {option}, one of {', '.join(names) or 'none'}")
 
 
 def _task(path: Path) -> str:

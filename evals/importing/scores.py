@@ -8,12 +8,13 @@ from typing import NamedTuple
 from collector.client import Client
 from collector.contract import Arm, Change, Generation, Score, attributes
 from evals.errors import ImportFileError
-from evals.importing import lm_eval, nemo_evaluator
+from evals.importing import invarlock, lm_eval, nemo_evaluator
 from evals.importing.case import Case, CaseFile
 from evals.importing.file import objects_of
 
 _Reader = Callable[[Path, str | None, str | None, str | None], CaseFile]
 FORMATS: Mapping[str, tuple[frozenset[str], _Reader]] = {
+    "invarlock": (invarlock.KEYS, invarlock.read),
     "lm-eval": (lm_eval.KEYS, lm_eval.read),
     "nel": (nemo_evaluator.KEYS, nemo_evaluator.read),
 }

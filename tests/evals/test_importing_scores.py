@@ -91,6 +91,47 @@ def nel(folder: Path, rows: Sequence[object], version: str = "0.3.0") -> Path:
     return path
 
 
+def record(number: int, value: float | None, **changed: object) -> Mapping[str, Any]:
+    """Return a record as InvarLock's `write_run` writes it."""
+    return {
+        "id": f"case-{number}",
+        "input": f"What is {number} + 1?",
+        "expected": str(number + 1),
+        "output": str(number + 1),
+        "scores": {} if value is None else {"exact_match": value},
+        "metadata": {},
+        "error": None,
+        "context": None,
+        **changed,
+    }
+
+
+def invarlock(folder: Path, rows: Sequence[object], **changed: object) -> Path:
+    """Write a run."""
+    run = {
+        "format": "invarlock/evaluation-run-v1",
+        "source": {"name": "gsm8k", "version": "1.2"},
+        "run_id": "r1",
+        "artifact_digest": f"sha256:{sha(str(folder))}",
+        "source_digest": None,
+        "score_provenance": {
+            "exact_match": {
+                "kind": "external_metric",
+                "source": "grader",
+                "version": "7",
+                "unit": "share",
+                "rubric_digest": None,
+            }
+        },
+        "records": rows,
+        **changed,
+    }
+    folder.mkdir(exist_ok=True)
+    path = folder / "run.json"
+    path.write_text(json.dumps(run, sort_keys=True, separators=(",", ":")))
+    return path
+
+
 def draftgate(*words: object) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
@@ -119,6 +160,7 @@ def imported(database: str) -> Import:
     [
         (lm_eval, sample, ("lm-eval", "0.4.13", "exact_match, strict-match")),
         (nel, result, ("nemo-evaluator", "0.3.0", "reward")),
+        (invarlock, record, ("grader", "7", "exact_match")),
     ],
 )
 def test_two_files_are_judged(imported, database, tmp_path, write, row, by) -> None:
@@ -139,6 +181,24 @@ def test_two_files_are_judged(imported, database, tmp_path, write, row, by) -> N
     (tmp_path / "policy.yaml").write_text(POLICY)
     verdict = draftgate("gate", "k4", "--policy", tmp_path / "policy.yaml", "--database", database)
     assert verdict.exit_code == 0, verdict.output
+
+
+def test_a_run_without_judges_and_with_failures(imported, database, tmp_path) -> None:
+    """Its source is the evaluator then; a failed record, or one without the score, is unscored."""
+    rows = [record(0, 1.0), record(1, 1.0, error="timeout"), record(2, None), record(3, 40.0)]
+    files = [
+        invarlock(tmp_path / name, rows, score_provenance={}, source={"name": "s", "version": "2"})
+        for name in "ab"
+    ]
+    assert imported(*files, "--change", "quantization").exit_code == 0
+    with Client.local(database) as client:
+        found = {(one.evaluator, one.version, one.unscored_reason) for one in client.scores("k4")}
+    assert found == {
+        ("s", "2", None),
+        ("s", "2", "the record failed: timeout"),
+        ("s", "2", "wanted a number, got NoneType"),
+        ("s", "2", "40 is outside [0, 1]"),
+    }
 
 
 def test_a_worse_candidate_fails(imported, database, tmp_path) -> None:
@@ -245,9 +305,44 @@ def no_bundle(folder: Path) -> tuple[Path, Path]:
     return path, nel(folder / "b", [result(0, 1.0)])
 
 
+def no_run(folder: Path) -> tuple[Path, Path]:
+    return (
+        invarlock(folder / "a", [record(0, 1.0)], format="invarlock/evaluation-run-v9"),
+        invarlock(folder / "b", [record(0, 1.0)]),
+    )
+
+
+def no_records(folder: Path) -> tuple[Path, Path]:
+    return invarlock(folder / "a", [1]), invarlock(folder / "b", [record(0, 1.0)])
+
+
+def two_scores(folder: Path) -> tuple[Path, Path]:
+    rows = [record(0, 1.0, scores={"exact_match": 1.0, "f1": 0.5})]
+    return invarlock(folder / "a", rows), invarlock(folder / "b", rows)
+
+
+def other_input(folder: Path) -> tuple[Path, Path]:
+    return (
+        invarlock(folder / "a", [record(0, 1.0)]),
+        invarlock(folder / "b", [record(0, 1.0, input="What else?")]),
+    )
+
+
+def no_source(folder: Path) -> tuple[Path, Path]:
+    return (
+        invarlock(folder / "a", [record(0, 1.0)], source=None),
+        invarlock(folder / "b", [record(0, 1.0)]),
+    )
+
+
 @pytest.mark.parametrize(
     ("write", "said"),
     [
+        (no_run, "wanted one run of the format invarlock/evaluation-run-v1"),
+        (no_records, "records: wanted a list of objects"),
+        (two_scores, "give --metric, one of exact_match, f1"),
+        (other_input, "1 of 1 cases are not those of the other file, such as gsm8k/case-0"),
+        (no_source, "source: wanted an object, got NoneType"),
         (other_prompt, "1 of 3 cases are not those of the other file, such as gsm8k/2"),
         (other_version, "version 0.4.2, but"),
         (no_version, "does not say lm_eval_version (FileNotFoundError); give --evaluator-version"),
@@ -257,7 +352,7 @@ def no_bundle(folder: Path) -> tuple[Path, Path]:
         (no_hash, "doc_hash: wanted text"),
         (cut_off, ":2: is not JSON"),
         (nothing_alike, "has no case of the other file"),
-        (another_file, "no known evaluator; name one: --format lm-eval, nel"),
+        (another_file, "no known evaluator; name one: --format invarlock, lm-eval, nel"),
         (two_evaluators, "evaluator nemo-evaluator, but"),
         (no_bundle, "wanted one bundle eval-….json beside results.jsonl, found 0"),
     ],
@@ -288,7 +383,10 @@ def test_a_choice_of_filter_and_metric(imported, tmp_path) -> None:
         ([], "give either --to, for a workload, or --rollout, for scores"),
         (["--to", "x", "--rollout", "k4"], "give either --to"),
         (["--rollout", "k4"], "give the candidate's file too"),
-        (["--rollout", "k4", "--candidate", "b", "--format", "mbpp"], "wanted one of lm-eval, nel"),
+        (
+            ["--rollout", "k4", "--candidate", "b", "--format", "mbpp"],
+            "wanted one of invarlock, lm-eval, nel",
+        ),
     ],
 )
 def test_options_that_do_not_fit(words, said) -> None:
