@@ -36,8 +36,12 @@ class NextLooks(NamedTuple):
 
 
 def policy_of(client: Client, rollout: str, given: str | None) -> Policy:
-    """Return the policy of a run; raises `PolicyError` if it cannot judge at declared looks."""
-    policy = policy_for(client, rollout, given).policy
+    """Return the policy of a run: the one registered before its first pair, else the given one.
+
+    Raises `PolicyError` if it cannot judge at declared looks.
+    """
+    registered = client.history(rollout).registered is not None
+    policy = policy_for(client, rollout, None if registered else given).policy
     require_judgeable(policy)
     return policy
 

@@ -5,7 +5,7 @@ It imports `evals`, which takes a second, so `run` imports this module only if i
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
@@ -69,7 +69,7 @@ class Judge:
         looks = self._plan.first if found is None else found.cohorts
         self._began_s, self._asked = time.monotonic(), self._plan.pairs(looks)
         if looks:
-            self._say(_following(looks, self._asked, pace_s))
+            self._say(_following(looks, self._plan, pace_s))
         return looks
 
     def verdict(self) -> Verdict:
@@ -95,32 +95,49 @@ class Judge:
 
 
 def _state(found: NextLooks, plan: LookPlan) -> str:
-    """Return how far each cohort is, and what is still to be decided."""
+    """Return how far each cohort is, what is proved, and what is still to be decided."""
+    reached = {cohort: n for cohort, n in found.taken.items() if n and cohort in plan.sizes}
+    pairs = sum(plan.sizes[cohort][n - 1] for cohort, n in reached.items())
+    where = f"{_named(reached, plan, 'at')}, {pairs:,} pairs" if reached else "no look is complete"
     proofs = [f for f in found.findings if f.role is Role.PROVE]
-    open_cells = [f for f in proofs if f.outcome is not Outcome.PASS]
-    reached = ", ".join(
-        f"{cohort} at look {n} ({plan.sizes[cohort][n - 1] if n else 0:,} pairs)"
-        for cohort, n in sorted(found.taken.items())
-        if cohort in plan.sizes
-    )
-    words = (
-        f"{found.outcome}: {len(proofs) - len(open_cells)} of {len(proofs)} required cells proved"
-    )
-    return f"{reached or 'no look is complete'}; {words}{_waiting(found.waiting)}"
+    waits = {f.cohort for f in proofs if f.outcome is not Outcome.PASS}
+    proved = sum(f.outcome is Outcome.PASS for f in proofs)
+    done = list(dict.fromkeys(_scope(f) for f in proofs if f.cohort not in waits))
+    all_of = f" (all of {_listed(done)})" if done and waits else ""
+    words = f"{found.outcome}: {proved} of {len(proofs)} required cells proved{all_of}"
+    return f"{where}; {words}{_waiting(found.waiting)}"
+
+
+def _scope(finding: Finding) -> str:
+    return "the pool" if finding.cohort is None else finding.cohort
 
 
 def _waiting(cells: tuple[Finding, ...]) -> str:
     if not cells:
         return ""
     named = list(dict.fromkeys(cell.message.partition(": ")[0] for cell in cells))
-    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-    return f"; waiting for {'; '.join(named[:_SHOWN])}{more}"
+    return f"; waiting for {_listed(named, '; ')}"
 
 
-def _following(looks: Looks, pairs: int, pace_s: float | None) -> str:
-    which = ", ".join(f"{cohort} to look {look}" for cohort, look in sorted(looks.items()))
+def _listed(names: Sequence[str], between: str = ", ") -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{between.join(names[:_SHOWN])}{more}"
+
+
+def _following(looks: Looks, plan: LookPlan, pace_s: float | None) -> str:
+    """Return the looks that come next, their pairs and, at the newest look's pace, their time."""
+    pairs = plan.pairs(looks)
     lasts = "" if pace_s is None else f", about {_duration(pairs * pace_s)}"
-    return f"next: {which}, {pairs:,} pairs{lasts}"
+    return f"next: {_named(looks, plan, 'to')}, {pairs:,} pairs{lasts}"
+
+
+def _named(looks: Looks, plan: LookPlan, how: str) -> str:
+    """Return cohorts with their looks; `every cohort` if all have the same."""
+    if len(set(looks.values())) == 1 and len(looks) == len(plan.sizes) > 1:
+        return f"every cohort {how} look {next(iter(looks.values()))} of {len(SHARES)}"
+    return ", ".join(
+        f"{cohort} {how} look {n} of {len(SHARES)}" for cohort, n in sorted(looks.items())
+    )
 
 
 def _duration(seconds: float) -> str:

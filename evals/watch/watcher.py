@@ -19,6 +19,7 @@ from collector.contract import (
     WatchAction,
     WatchUpdate,
 )
+from evals.errors import SourceError
 from evals.policy import Policy
 from evals.verdict_history import with_history
 from evals.watch.advance import advance, refill
@@ -59,7 +60,8 @@ class Watcher:
     The state, the place up to which everything is counted, and the switch are changed in one
     transaction of the collector, by compare-and-set on versions. So a watcher can be killed at any
     moment and continue, and of several watchers only one counts each window and acts. Every method
-    raises `ClientError` if the collector does not answer; the call can be repeated.
+    raises `ClientError` if the collector does not answer; the call can be repeated. A rollout that
+    declared looks raises `SourceError`.
     """
 
     def __init__(
@@ -89,7 +91,13 @@ class Watcher:
             self._post(stored)
             return StepResult(watch, Step.NOTHING_NEW, changes.more, switch)
         self._read_early_pairs(watch)
-        watch = advance(watch, read(changes, start), self._early, self._policy, self._clock())
+        window = read(changes, start)
+        if window.evidence.looks is not None:
+            raise SourceError(
+                f"rollout {self._rollout}: its run declared looks, and which cohort's pairs come "
+                "next depends on what they show; judge it at these looks with `draftgate gate`"
+            )
+        watch = advance(watch, window, self._early, self._policy, self._clock())
         set_off = self._harm(watch, switch)
         if set_off is not None:
             action = WatchAction(time_unix_ns=self._clock(), pairs=watch.pairs, reason=set_off)

@@ -136,7 +136,7 @@ def test_a_good_candidate_passes_before_the_prompts_run_out(experiment: Make) ->
     assert {one["cohort"]: one["decided_at"] for one in verdict["looks"]} == dict.fromkeys(
         COHORTS, verdict["looks"][0]["taken"]
     )
-    assert "next: chat to look 1, code to look 1, 16 pairs" in found["said"]
+    assert "next: every cohort to look 1 of 9, 16 pairs" in found["said"]
     assert "waiting for share of task completion, in `chat`" in found["said"]
     again = here.gate()
     assert [(f["outcome"], f["look"], f["lower"]) for f in again["findings"]] == [
@@ -171,12 +171,15 @@ def test_the_prompts_run_out(experiment: Make) -> None:
 
 
 def test_a_budget_of_pairs(experiment: Make) -> None:
-    """A look that would exceed it is not begun; a larger one goes on."""
+    """A look that would exceed it is not begun; a larger one goes on, under the same policy."""
     here = experiment()
     found = here.run("--budget", "40", code=3)
     assert (found["generations"], found["budget_reached"]) == (2 * 32, True)
     assert "the budget is used up" in found["said"]
-    assert here.run("--budget", "160", code=0)["resumed"] == 2 * 32
+    (here.path.parent / "policy.yaml").write_text(POLICY.replace("-0.10", "-0.50"))
+    further = here.run("--budget", "160", code=0)
+    assert further["resumed"] == 2 * 32
+    assert further["verdict"]["policy_hash"] == found["verdict"]["policy_hash"]
 
 
 def test_a_budget_of_time(experiment: Make) -> None:

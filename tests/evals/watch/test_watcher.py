@@ -9,6 +9,7 @@ import pytest
 from collector.client import Client, ClientError
 from collector.contract import Arm, Outcome, Switch, Watch, WatchCell
 from evals import policy as policies
+from evals.errors import SourceError
 from evals.policy import Policy
 from evals.watch.watcher import Step, StepResult, Watcher
 
@@ -71,6 +72,15 @@ def test_each_pair_counts_once(client: Client, traffic: Any, rules: Policy) -> N
     once = Watcher(client, "k4", replace(rules, name="another hash")).catch_up().watch
     for one, other in zip(without_times(last).cells, without_times(once).cells, strict=True):
         assert one == other
+
+
+def test_a_run_that_declared_looks_is_the_gates(
+    client: Client, traffic: Any, rules: Policy
+) -> None:
+    """Which pairs come next depends on what they show, so the stream has no fixed mix."""
+    traffic.post([replace(traffic.side(arm, 1), look=1, looks="1 2") for arm in Arm])
+    with pytest.raises(SourceError, match="judge it at these looks with `draftgate gate`"):
+        Watcher(client, "k4", rules).step()
 
 
 def test_a_restart_goes_on(client: Client, traffic: Any, rules: Policy) -> None:
