@@ -158,7 +158,7 @@ async def answered(
     """Return both arms' generations."""
     opener, generations = EngineOpener(), list[Generation]()
     async with AsyncExitStack() as opened:
-        engines: dict[Arm, Engine] = {}
+        engines: dict[str, Engine] = {}
         for arm, route in routes.items():
             engines[arm] = await opener.open(route)
             opened.push_async_callback(engines[arm].close)

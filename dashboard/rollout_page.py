@@ -12,6 +12,7 @@ from collector.contract import RolloutOverview, StoredVerdict, Verdict
 from dashboard import address, markup, refreshing, rollout_choice, states, words
 from dashboard.sections import (
     acceptance,
+    arms,
     cohorts,
     cost,
     distributions,
@@ -58,6 +59,8 @@ def _show_rollout(
         verdict_banner.show(stored, overview, zone)
         cohorts.show(stored.verdict.findings, rollout)
         looks.show(stored.verdict)
+        if stored.verdict.family is not None:
+            arms.show(client, stored.verdict.family, rollout)
     # A choice below redraws only this part; the part above is not read or drawn again.
     refreshing.every(None, source, lambda: _show_scope(client, source, overview, stored, zone))
 

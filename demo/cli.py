@@ -28,7 +28,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import rollout_file
 from engine_adapter.run.replay import RunCounts
-from engine_adapter.run.server_process import both_serving
+from engine_adapter.run.server_process import all_serving
 from evals import policy, report, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout
@@ -160,7 +160,7 @@ def _replay(file: Path, console: Console, opener: EngineOpener) -> RunCounts:
     rollout = rollout_file.read(file)
 
     def serve(launch: int) -> AbstractContextManager[rollout_file.Rollout]:
-        return both_serving(file, rollout, launch=launch)
+        return all_serving(file, rollout, launch=launch)
 
     return replay_with_progress(rollout, console, opener=opener, serve=serve)
 

@@ -10,14 +10,11 @@ from typer.core import TyperCommand, TyperGroup
 COMMANDS = {
     "run": (
         "engine_adapter.cli.run",
-        (
-            "Replay a workload on a baseline and a candidate route, and send each generation as a"
-            " span."
-        ),
+        ("Replay a workload on a baseline and its candidates, and send each generation as a span."),
     ),
     "check": (
         "engine_adapter.cli.check",
-        "Probe both routes, and report what would spoil their comparison.",
+        "Probe all routes, and report what would spoil their comparison.",
     ),
     "sweep": (
         "engine_adapter.cli.sweep",

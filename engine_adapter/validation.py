@@ -4,6 +4,7 @@ import difflib
 import re
 from typing import get_args
 
+import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -13,6 +14,32 @@ _KNOWN_BY = {
     "tuple_type": "wanted a list",
     "model_type": "wanted an object",
 }
+
+
+class UniqueKeyLoader(yaml.SafeLoader):
+    """The safe loader, but a key that stands twice in a mapping is an error."""
+
+    def __init__(self, stream: str) -> None:
+        """Read a YAML text."""
+        super().__init__(stream)
+        self._checked = set[int]()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Replace merge keys (`<<`) by what they stand for, after looking for duplicate keys.
+
+        A merge leaves keys in the node twice if they are overridden, so each node is checked once.
+        """
+        seen = set()
+        for key, _ in node.value if id(node) not in self._checked else ():
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value!r} stands twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        self._checked.add(id(node))
+        super().flatten_mapping(node)
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:

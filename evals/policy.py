@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from collector.contract import Change, Role
+from collector.contract import Change, Family, Role
 from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
@@ -23,6 +23,7 @@ from evals.policy_sections import (
     Lossless,
     Sampling,
     ValidityRules,
+    divided,
     read_dependence,
     read_design,
     read_launches,
@@ -125,6 +126,28 @@ class Policy:
     """`None`: the default, without a rollback."""
     lossless: Lossless | None = None
     """`None`: answers are compared only by their scores."""
+    family: Family | None = None
+    """The family whose size has divided every level; `None` for a rollout alone."""
+
+    def in_family(self, family: Family) -> "Policy":
+        """Return the policy for one candidate of a family: each level divided by its size.
+
+        By Bonferroni's inequality, no candidate at all passes wrongly with probability
+        1 − `alpha_pass`, and none fails wrongly with 1 − `alpha_fail_family`, however the
+        candidates depend on each other through their common baseline.
+        """
+        if self.family == family:
+            return self
+        size = len(family.arms)
+        level = self.alpha_pass / size
+        return replace(
+            self,
+            alpha_pass=level,
+            alpha_fail_family=self.alpha_fail_family / size,
+            live=self.live and divided(self.live, size, level),
+            lossless=self.lossless and replace(self.lossless, alpha=self.lossless.alpha / size),
+            family=family,
+        )
 
     @property
     def paired(self) -> bool:
@@ -210,11 +233,11 @@ def _shipped_folder() -> Traversable:
     return resources.files("evals") / "policies"
 
 
-_LATER = ("live", "lossless", "launches")
+_LATER = ("live", "lossless", "launches", "family")
 """Sections that older canonical policies lack."""
 _SECTIONS = (
     "version", "name", "design", "alpha", "sampling", "dependence", "validity", "cohorts", "prices",
-    *_LATER,
+    "live", "lossless", "launches",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The policy's sections other than its rules: design, sampling, validity, prices and more."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, cast
 
@@ -224,6 +224,12 @@ def scaled(alpha_pass: float, looks: tuple[int, ...] | None = None) -> Live:
     looks = looks or plain.looks
     earlier = tuple(round(level * share, 12) for level in plain.spend[:-1])
     return Live(looks=looks, spend=(*earlier, last_level(looks, earlier, alpha_pass)))
+
+
+def divided(live: Live, parts: int, alpha_pass: float) -> Live:
+    """Return the looks with divided levels; the last one spends what `alpha_pass` leaves."""
+    earlier = tuple(round(level / parts, 12) for level in live.spend[:-1])
+    return replace(live, spend=(*earlier, last_level(live.looks, earlier, alpha_pass)))
 
 
 def read_lossless(root: Node) -> Lossless | None:

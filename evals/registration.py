@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from collector.client import Client
-from collector.contract import PolicyRegistration, RegisteredPolicy
+from collector.contract import (
+    Family,
+    PolicyRegistration,
+    RegisteredPolicy,
+    RolloutHistory,
+    from_document,
+)
 from evals import policy as policies
 from evals.policy import Policy
 
@@ -35,14 +41,47 @@ def policy_for(client: Client, rollout: str, given: str | None) -> ChosenPolicy:
     """Return the policy `given`: a file, or the name of a shipped policy.
 
     If none is given, return the policy registered before the first pair, otherwise `default`.
+    A rollout of a family gets every policy at its family's levels.
     """
-    registered = None if given else client.history(rollout).registered
+    history = client.history(rollout)
+    registered = None if given else history.registered
     if registered is None:
         name = given or "default"
         text = policies.text_by_name(name)
-        return ChosenPolicy(policies.parse(text, name), text, f"policy {name}")
+        chosen = policies.parse(text, name)
+        if (family := _family(history)) is not None:
+            chosen = chosen.in_family(family)
+            text = chosen.canonical
+        return ChosenPolicy(chosen, text, f"policy {name}")
     source = f"the registered policy {registered.policy_name} {registered.policy_hash[:12]}"
     return ChosenPolicy(policies.parse(registered.text, source), registered.text, source)
+
+
+def registration_for(client: Client, rollout: str, policy: Policy) -> PolicyRegistration:
+    """Return the registration of a policy for a rollout, at its family's levels if it has one."""
+    family = _family(client.history(rollout))
+    return registration_of(policy if family is None else policy.in_family(family))
+
+
+def register_family(client: Client, family: Family, policy: Policy) -> RegisteredPolicy:
+    """Register a policy at a family's levels for the family's name and each of its rollouts.
+
+    Returns the last rollout's.
+    """
+    given = registration_of(policy.in_family(family))
+    stored = client.register_policy(family.name, given)
+    for name in family.rollouts:
+        stored = client.register_policy(name, given)
+    return stored
+
+
+def _family(history: RolloutHistory) -> Family | None:
+    """Return the family that a rollout was registered in, whichever policy is in force."""
+    for one in history.registrations:
+        found = json.loads(one.text).get("family")
+        if found is not None:
+            return from_document(Family, found)
+    return None
 
 
 def register_once(client: Client, rollout: str, policy: Policy) -> RegisteredPolicy:

@@ -2,14 +2,23 @@
 
 from collections.abc import Iterator
 
-from collector.contract import Answer, Change, LaunchCounts, Outcome, Role, ScopeLooks, Verdict
+from collector.contract import (
+    Answer,
+    Change,
+    Family,
+    LaunchCounts,
+    Outcome,
+    Role,
+    ScopeLooks,
+    Verdict,
+)
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
     Outcome.FAIL: "May it ship: no.",
     Outcome.INCONCLUSIVE: "May it ship: unknown.",
 }
-_MARKS = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+MARKS = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
 
 
 def may_it_ship(verdict: Verdict) -> str:
@@ -22,7 +31,7 @@ def cohort_lines(verdict: Verdict) -> list[str]:
     lines = []
     for one in verdict.cohorts:
         more = "" if one.prompts_needed is None else f"; {_about(one.prompts_needed)}"
-        mark = f"{_MARKS[one.answer]} {one.cohort}: {one.answer.value}"
+        mark = f"{MARKS[one.answer]} {one.cohort}: {one.answer.value}"
         lines.append(f"{mark}, {one.because}{more}")
     return lines
 
@@ -77,12 +86,20 @@ def _of_looks(found: ScopeLooks, decision: str) -> str:
 def scope_lines(verdict: Verdict) -> list[str]:
     """Return the limits of the verdict: its change, its launches, and its assumption."""
     lines = [] if verdict.change is None else [f"The change: {_in_words(verdict.change)}."]
+    lines += [] if verdict.family is None else [_of_family(verdict.family)]
     lines += [] if verdict.launches is None else [_of_launches(verdict.launches)]
     return [*lines, verdict.assumption] if verdict.assumption else lines
 
 
 def _in_words(change: Change) -> str:
     return change.value.replace("_", " ")
+
+
+def _of_family(family: Family) -> str:
+    return (
+        f"One of {len(family.arms)} candidates of {family.name}: each is judged at the policy's "
+        f"levels divided by {len(family.arms)}, so that they hold for all candidates together."
+    )
 
 
 def _of_launches(found: LaunchCounts) -> str:

@@ -50,7 +50,8 @@ def _history(
     registered = history.registered
     differing = () if registered is None else changes(registered.text, policy)
     parts = [part for part in verdict.evidence if not part.control]
-    ours = {part.rollout for part in parts}
+    siblings = () if policy.family is None else policy.family.rollouts
+    ours = {part.rollout for part in parts}.union(siblings)
     after = next((p.arrived_after for p in parts if p.rollout == verdict.rollout), 0)
     earlier = [v for v in history.verdicts if _key(v) != (verdict.data_hash, verdict.policy_hash)]
     rollouts = tuple(one for one in history.rollouts if one.rollout not in ours)

@@ -20,6 +20,7 @@ from collector.contract.codec import (
 from collector.contract.conservation import counts_usable, usable_counts, violations
 from collector.contract.decision import ReleaseDecision
 from collector.contract.documents import Document, DocumentError, from_document, to_document
+from collector.contract.family import Family
 from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.finish import failure_of
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
@@ -143,6 +144,7 @@ __all__ = [
     "EvidencePart",
     "Fact",
     "FactKind",
+    "Family",
     "Feedback",
     "FeedbackKind",
     "Fields",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from collector.contract.change import Change
+from collector.contract.family import Family
 from collector.contract.records import Arm
 from collector.contract.registration import EvidencePart, Outcome, VerdictHistory
 
@@ -306,6 +307,8 @@ class Verdict:
     outcome: Outcome
     change: Change | None = None
     """What the candidate changes; None if nobody said."""
+    family: Family | None = None
+    """The family that the rollout is judged in, at levels divided by its size; None if alone."""
     summary: str
     """The verdict in one sentence."""
     reasons: tuple[str, ...]

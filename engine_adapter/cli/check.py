@@ -13,7 +13,7 @@ from rich.console import Console
 from engine_adapter.errors import AdapterError
 from engine_adapter.preflight import Finding, Severity, examine
 from engine_adapter.run import rollout_file
-from engine_adapter.run.server_process import both_serving
+from engine_adapter.run.server_process import all_serving
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +26,7 @@ def check(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Probe both routes, and report what would spoil their comparison.
+    """Probe all routes, and report what would spoil their comparison.
 
     Each arm answers one short request. Exit code 0: no error, 1: errors, 2: unusable input.
 
@@ -35,7 +35,7 @@ def check(
     errors = Console(stderr=True)
     try:
         rollout = rollout_file.read(file)
-        with both_serving(file, rollout) as served:
+        with all_serving(file, rollout) as served:
             found = asyncio.run(examine(served))
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)

@@ -3,33 +3,45 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from collector.client import Client, ClientError
-from collector.contract import Change, RegisteredPolicy, StoredVerdict
+from collector.contract import Change, Family, RegisteredPolicy, StoredVerdict
 from engine_adapter.errors import PolicyRegistrationError
 
 
 def register(
-    client: Client, rollout: str, policy: str | None, change: Change = Change.SPECULATION
+    client: Client,
+    rollout: str,
+    policy: str | None,
+    change: Change = Change.SPECULATION,
+    family: Family | None = None,
 ) -> RegisteredPolicy:
     """Register a policy, given as a file or a shipped policy's name; return the registered one.
 
     Without a policy, register the shipped one of the change unless another is already registered.
+    For a family, register it for each of its rollouts, and return the last one's.
     Raises `ClientError`, and `PolicyRegistrationError` for an unusable policy.
     """
     # Imported here: `evals` takes a second to import, which `--help` need not wait for.
     from evals import policy as policies  # noqa: PLC0415
     from evals.errors import EvalsError  # noqa: PLC0415
-    from evals.registration import register_once, registration_of  # noqa: PLC0415
+    from evals.registration import (  # noqa: PLC0415
+        register_family,
+        register_once,
+        registration_for,
+    )
 
     try:
         chosen = policies.by_name(policy or policies.shipped_for(change))
     except EvalsError as exc:
         raise PolicyRegistrationError(f"policy: {exc}") from exc
+    if family is not None:
+        return register_family(client, family, chosen)
     if policy is None:
         return register_once(client, rollout, chosen)
-    return client.register_policy(rollout, registration_of(chosen))
+    return client.register_policy(rollout, registration_for(client, rollout, chosen))
 
 
 def require_usable(policy: str | None) -> None:
@@ -44,21 +56,25 @@ def require_usable(policy: str | None) -> None:
 
 
 def register_for_run(
-    url: str, rollout: str, policy: str | None, change: Change = Change.SPECULATION
+    url: str,
+    rollout: str,
+    policy: str | None,
+    change: Change = Change.SPECULATION,
+    family: Family | None = None,
 ) -> str:
     """Register a run's policy; return a sentence about the registration.
 
-    Raises `PolicyRegistrationError` if the given policy cannot be registered. If none was given,
-    the run goes on, and the sentence says why nothing is registered.
+    Raises `PolicyRegistrationError` if the given policy, or a family, cannot be registered. If
+    neither was given, the run goes on, and the sentence says why nothing is registered.
     """
     try:
         with Client.from_environment(url) as client:
-            stored = register(client, rollout, policy, change)
+            stored = register(client, rollout, policy, change, family)
     except ClientError as exc:
-        if policy is not None:
+        if policy is not None or family is not None:
             raise PolicyRegistrationError(f"policy {policy}: cannot be registered: {exc}") from exc
         return f"no policy is registered: {exc}"
-    return in_words(stored)
+    return in_words(stored if family is None else replace(stored, rollout=family.name))
 
 
 def in_words(stored: RegisteredPolicy) -> str:

@@ -1,4 +1,4 @@
-"""`draftgate run`: replay a workload on a baseline and a candidate route."""
+"""`draftgate run`: replay a workload on a baseline and its candidates."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from collector.contract import Verdict, to_document
+from collector.contract import Arm, Verdict, to_document
 from engine_adapter.cli import registration
 from engine_adapter.cli.options import FAILED, UNUSABLE, Launch
 from engine_adapter.engines import EngineOpener
@@ -30,7 +30,7 @@ from engine_adapter.run.launches import Serve
 from engine_adapter.run.phases import UntilDecided
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
-from engine_adapter.run.server_process import both_serving
+from engine_adapter.run.server_process import all_serving
 from engine_adapter.run.telemetry import require_collector
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913  # one argument an option
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
-    """Replay a workload on a baseline and a candidate route, and send each generation as a span.
+    """Replay a workload on a baseline and its candidates, and send each generation as a span.
 
     A session's turns are asked one after another, as `load.history` and `load.think_s` say.
     Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
@@ -104,17 +104,17 @@ def run(  # noqa: PLR0913  # one argument an option
         if keep:
             notes = journal.open_beside(file, rollout, fresh=fresh, until_decided=until_decided)
         chosen = policy or registration.beside(file, rollout.policy)
-        said = registration.register_for_run(
-            rollout.collector.url, rollout.rollout, chosen, rollout.change
-        )
-        errors.print(said, markup=False, soft_wrap=True)
-        judge = _judge(rollout, chosen, budget, errors) if until_decided else None
         with closing(notes), terminated_as_interrupted():
+            said = registration.register_for_run(
+                rollout.collector.url, rollout.rollout, chosen, rollout.change, rollout.family
+            )
+            errors.print(said, markup=False, soft_wrap=True)
+            judge = _judge(rollout, chosen, budget, errors) if until_decided else None
             counts = replay_with_progress(
                 rollout,
                 errors,
                 notes=notes,
-                serve=lambda number: both_serving(file, rollout, launch=number),
+                serve=lambda number: all_serving(file, rollout, launch=number),
                 until=None if judge is None else judge.until,
             )
             verdict = None if judge is None else judge.verdict()
@@ -214,8 +214,8 @@ def _in_words(rollout: Rollout, counts: RunCounts, *, following: bool) -> str:
                 f"{what} {lag.p50_s * 1e3:.2f} ms (median), {lag.p99_s * 1e3:.2f} ms (p99)."
             )
     if following:
-        command = f"draftgate evaluate {rollout.rollout} --collector {rollout.collector.url}"
-        lines.append(f"Next: {command}")
+        names = " ".join(rollout.rollouts_of(Arm.BASELINE))
+        lines.append(f"Next: draftgate evaluate {names} --collector {rollout.collector.url}")
     return "\n".join(lines)
 
 
@@ -241,7 +241,7 @@ def replay_with_progress(
 
         def show(step: RunProgress) -> None:
             made = step.generation
-            text = f"{made.arm} answers {made.cohort}" if made else "starting"
+            text = f"{made.route} answers {made.cohort}" if made else "starting"
             if step.launches > 1:
                 text += f", launch {step.launch} of {step.launches}"
             bar.update(

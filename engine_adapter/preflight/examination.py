@@ -1,7 +1,8 @@
-"""Open both routes, gather facts about each arm, and run all checks."""
+"""Open all routes, gather facts about each arm, and run all checks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from collector.contract import Change
 from engine_adapter.engines import EngineOpener
@@ -24,27 +25,32 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
     opener = opener or EngineOpener()
     async with AsyncExitStack() as opened:
         facts = []
-        for name, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
+        for name, route in rollout.routes.items():
             engine = await opener.open(route)
             opened.push_async_callback(engine.close)
             requests = [request_of(p, rollout.sampling, rollout.sampling.seed) for p in prompts]
             longest = max(requests, key=lambda one: sum(len(m.text) for m in one.messages))
             facts.append(await gather_facts(name, route, engine, longest, requests))
-    found = list(_findings(rollout, prompts, *facts))
+    found = list(_findings(rollout, prompts, facts))
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
 
 def _findings(
-    rollout: Rollout, prompts: tuple[Prompt, ...], baseline: ArmFacts, candidate: ArmFacts
+    rollout: Rollout, prompts: tuple[Prompt, ...], facts: Sequence[ArmFacts]
 ) -> Iterator[Finding]:
+    baseline, *candidates = facts
+    changes = {arm.name: rollout.change_of(arm.name) for arm in candidates}
     requests = [request_of(prompt, rollout.sampling, None) for prompt in prompts]
     longest_answer = max(request.limit for request in requests)
-    for arm in (baseline, candidate):
+    for arm in facts:
         yield from (
             finding
             for finding in arm_checks.of_arm(arm, longest_answer)
-            if (rollout.change, finding.check) != (Change.PREFIX_CACHE, "prefix_cache")
+            if finding.check != "prefix_cache" or Change.PREFIX_CACHE not in changes.values()
         )
         yield from arm_checks.of_sampling(arm, requests)
     yield from arm_checks.of_workload(rollout, prompts)
-    yield from pair_checks.of_pair(baseline, candidate, rollout.change)
+    for candidate in candidates:
+        for finding in pair_checks.of_pair(baseline, candidate, changes[candidate.name]):
+            named = "" if rollout.family is None else f"{candidate.name}: "
+            yield replace(finding, message=f"{named}{finding.message}")

@@ -42,18 +42,19 @@ class Journal:
         """How many turns earlier attempts stored."""
         return len(self._done)
 
-    def ids(self, turn: Turn) -> SpanIds:
-        """Return the ids of the turn's generation."""
-        parts = [self.run, turn.prompt.id, turn.repeat, turn.arm.value, turn.warmup]
-        digest = _digest(*parts, *([turn.attempt] if turn.attempt else []))
+    def ids(self, turn: Turn, copy: int = 0) -> SpanIds:
+        """Return the ids of the turn's generation; each copy has a trace of its own."""
+        parts = [self.run, turn.prompt.id, turn.repeat, turn.arm, turn.warmup]
+        copied = ["copy", copy] if copy else []
+        digest = _digest(*parts, *([turn.attempt] if turn.attempt else []), *copied)
         if turn.session is None:
             return SpanIds(digest[:32], digest[32:48])
-        session = _digest(self.run, "session", turn.session, turn.arm.value, turn.attempt)
+        session = _digest(self.run, "session", turn.session, turn.arm, turn.attempt, *copied)
         return SpanIds(session[:32], digest[32:48])
 
     def holds(self, turn: Turn) -> bool:
-        """Return whether an earlier attempt stored the turn."""
-        return self.ids(turn).span_id in self._done
+        """Return whether an earlier attempt stored the turn, in every rollout that it counts in."""
+        return all(self.ids(turn, copy).span_id in self._done for copy in range(turn.copies))
 
     def left(self, turns: Iterable[Turn]) -> list[Turn]:
         """Return the turns that no earlier attempt stored.

@@ -7,6 +7,7 @@ The prompts of each cohort are dealt out round-robin, so that every launch has a
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from collector.contract import Arm
 from engine_adapter.errors import WorkloadError
 from engine_adapter.run.load_shape import Load
 from engine_adapter.run.rollout_file import Rollout
@@ -16,11 +17,16 @@ from engine_adapter.sessions import grouped
 from engine_adapter.workload import Prompt
 
 Serve = Callable[[int], AbstractContextManager[Rollout]]
-"""Serves both routes for a launch, counted from 0; yields the rollout with the servers' URLs."""
+"""Serves all routes for a launch, counted from 0; yields the rollout with the servers' URLs."""
 
 
 def shares(
-    prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
+    prompts: Sequence[Prompt],
+    load: Load,
+    *,
+    seed: int,
+    trace: Sequence[Arrival] = (),
+    arms: Sequence[str] = tuple(Arm),
 ) -> list[list[Turn]]:
     """Return the turns of each launch, each with its own warm-up first.
 
@@ -36,7 +42,7 @@ def shares(
             f"{f', {len(trace)} requests of a trace' if trace else ''}; wanted one for each launch"
         )
     return [
-        list(turns(hand, load, seed=seed + number, trace=piece))
+        list(turns(hand, load, seed=seed + number, trace=piece, arms=arms))
         for number, (hand, piece) in enumerate(zip(hands, pieces, strict=True))
     ]
 

@@ -77,6 +77,11 @@ class LookPlan:
 
 def _require_looks(rollout: Rollout) -> None:
     load = rollout.load
+    if rollout.arms:
+        raise RolloutFileError(
+            "--until-decided: goes with one `candidate`, and the file has `arms`, which answer the "
+            "same prompts and may be decided at different looks"
+        )
     if load.mode == "trace":
         raise RolloutFileError(
             "--until-decided: a trace is replayed whole, and looks order the prompts by chance; "

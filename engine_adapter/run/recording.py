@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from collector.contract import Content, Generation
+from collector.contract import Arm, Content, Generation
 from engine_adapter.engines import EngineInfo
 from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.recording import content_of, generation_of
@@ -30,14 +30,14 @@ def record(
     return replace(
         generation,
         rollout=rollout,
-        arm=turn.arm,
+        arm=Arm.BASELINE if turn.arm == Arm.BASELINE else Arm.CANDIDATE,
         cohort=turn.prompt.cohort,
         prompt_id=turn.prompt.id if turn.is_end else None,
         repeat=turn.repeat if turn.is_end else None,
         conversation_id=turn.session,
         turn=None if turn.session is None else turn.prompt.turn,
         own_history=turn.own_history or None,
-        route=turn.arm.value,
+        route=str(turn.arm),
         look=turn.look,
         looks=turn.looks,
         dims=_dimensions(turn.prompt, generation.request_model),

@@ -112,7 +112,9 @@ def planned(rollout: Rollout) -> list[list[Turn]]:
     sessions = of_rollout(rollout)
     prompts = [prompt for session in sessions for prompt in session]
     trace = traces.read(Path(load.file), load.max_requests) if load.file is not None else ()
-    return launches.shares(prompts, load, seed=rollout.sampling.seed, trace=trace)
+    return launches.shares(
+        prompts, load, seed=rollout.sampling.seed, trace=trace, arms=tuple(rollout.routes)
+    )
 
 
 class _Replay:
@@ -128,7 +130,9 @@ class _Replay:
         self._resumed = self._total - left
         self._workload = _workload_of(chain.from_iterable(plan))
         self._launch = self._made = self._failed = self._samples = 0
-        self._arms = {arm: ArmCounts() for arm in Arm}
+        self._rollouts = {arm: rollout.rollouts_of(arm) for arm in rollout.routes}
+        self._candidates = {of: arm for arm, names in self._rollouts.items() for of in names}
+        self._arms = {arm: ArmCounts() for arm in rollout.routes}
         self._send_lags_s: list[float] = []
         self._loop_lags_s: list[float] = []
 
@@ -170,7 +174,7 @@ class _Replay:
             generator_lag.summary(self._send_lags_s),
             generator_lag.summary(self._loop_lags_s),
             self._samples,
-            arms={arm.value: counts for arm, counts in self._arms.items()} if self._made else {},
+            arms=self._arms if self._made else {},
         )
 
     async def _answer(self, served: Rollout, phases: Phases, opener: EngineOpener) -> None:
@@ -178,28 +182,34 @@ class _Replay:
         async with AsyncExitStack() as opened:
             sender = SpanSender(served.collector.url, stored=self._notes.stored)
             opened.enter_context(closing(sender))
-            engines: dict[Arm, Engine] = {}
-            for arm, route in _routes(served).items():
+            engines: dict[str, Engine] = {}
+            for arm, route in served.routes.items():
                 engines[arm] = await _opened(route, served, opener)
                 opened.push_async_callback(engines[arm].close)
             self._show(None)
-            sampler = EngineSampler(
-                await _sources(served, engines),
-                rollout=served.rollout,
-                collector_url=served.collector.url,
-                gpus=GpuReader(),
-            )
-            await opened.enter_async_context(sampler)
+            samplers = [
+                EngineSampler(
+                    await _sources(served, engines, rollout),
+                    rollout=rollout,
+                    collector_url=served.collector.url,
+                    gpus=GpuReader(),
+                )
+                for rollout in self._rollouts[Arm.BASELINE]
+            ]
+            for sampler in samplers:
+                await opened.enter_async_context(sampler)
             experiment = runner.Experiment(
                 rollout=served.rollout,
                 engines=engines,
                 sampling=served.sampling,
                 journal=self._notes,
+                rollouts=self._rollouts,
             )
             record = partial(self._record, sender, _launches(served))
 
             def ended(turns: list[Generation]) -> None:
-                sender.send_span(root_span(turns))
+                for rollout in dict.fromkeys(turn.rollout for turn in turns):
+                    sender.send_span(root_span([t for t in turns if t.rollout == rollout]))
 
             concurrency = served.load.concurrency or (None if served.load.is_open else 1)
             while (turns := phases.current) is not None:
@@ -209,23 +219,32 @@ class _Replay:
                     )
                 self._loop_lags_s += watch.lags_s
                 await asyncio.to_thread(phases.advance, sender.flush)
-            self._samples += sampler.tally.sent
+            self._samples += sum(sampler.tally.sent for sampler in samplers)
 
     def _record(
-        self, sender: SpanSender, launched: Mapping[Arm, str | None], made: Generation
+        self, sender: SpanSender, launched: Mapping[str, str | None], made: Generation
     ) -> None:
-        """Send and count one generation."""
-        launch = None if made.arm is None else launched[made.arm]
-        prices, change = self._rollout.prices, self._rollout.change.value
-        price = None if prices is None or made.arm is None else prices.of(made.arm)
+        """Send one generation, and count it unless it is a copy."""
+        candidate = self._candidates[str(made.rollout)]
+        side = Arm.BASELINE if made.arm is Arm.BASELINE else Arm.CANDIDATE
+        arm = candidate if side is Arm.CANDIDATE else side.value
+        prices = self._rollout.prices
+        stamped = replace(
+            made,
+            workload=self._workload,
+            change=self._rollout.change_of(candidate).value,
+            launch=launched[arm],
+            price=None if prices is None else prices.of(side),
+        )
         sender.send(
-            replace(made, workload=self._workload, change=change, launch=launch, price=price),
+            stamped,
             None if made.conversation_id is None else journal.root_of(made.trace_id),
         )
+        if made.rollout != self._rollouts[arm][0]:
+            return
         self._made += 1
         self._failed += made.error_type is not None
-        if made.arm is not None:
-            self._arms[made.arm].add(made)
+        self._arms[arm].add(made)
         if made.client_lag_s is not None:
             self._send_lags_s.append(made.client_lag_s)
         self._show(made)
@@ -235,15 +254,11 @@ class _Replay:
         self._progress(RunProgress(newest, done, self._total, self._launch + 1, launches))
 
 
-def _routes(rollout: Rollout) -> dict[Arm, Route]:
-    return {Arm.BASELINE: rollout.baseline, Arm.CANDIDATE: rollout.candidate}
-
-
-def _launches(rollout: Rollout) -> dict[Arm, str | None]:
+def _launches(rollout: Rollout) -> dict[str, str | None]:
     """Return the launch name of each arm's server; `None` if the route names none."""
     return {
         arm: route.launch if isinstance(route, HttpRoute) else None
-        for arm, route in _routes(rollout).items()
+        for arm, route in rollout.routes.items()
     }
 
 
@@ -263,13 +278,16 @@ async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engin
     return await opener.open(route)
 
 
-async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Source]:
-    """Return the metrics pages of the routes."""
+async def _sources(served: Rollout, engines: Mapping[str, Engine], rollout: str) -> list[Source]:
+    """Return the metrics pages of the routes whose answers count in a rollout."""
     found = []
-    for arm, route in _routes(rollout).items():
-        url = (await engines[arm].probe()).metrics_url
+    for name, route in served.routes.items():
+        if rollout not in served.rollouts_of(name):
+            continue
+        arm = Arm.BASELINE if name == Arm.BASELINE else Arm.CANDIDATE
+        url = (await engines[name].probe()).metrics_url
         if url is not None:
-            found.append(Source(arm, url, engines[arm].info.provider))
+            found.append(Source(arm, url, engines[name].info.provider))
         if isinstance(route, HttpRoute) and route.gpu_metrics_url is not None:
             found.append(Source(arm, route.gpu_metrics_url, "dcgm"))
     return found

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from collector.contract import Change
+from collector.contract import Arm, Change, Family
 from engine_adapter import sessions as workload_sessions
 from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.parameters import Parameters
@@ -16,9 +17,10 @@ from engine_adapter.prices import Prices
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.run.load_shape import Load
 from engine_adapter.sessions import Session
-from engine_adapter.validation import describe
+from engine_adapter.validation import UniqueKeyLoader, describe
 
 _NEWER_KEYS = (("processes", "shared"), ("launches", 1), ("history", "recorded"), ("think_s", None))
+_LONGEST_NAME: Final = 200
 SHIPPED_WORKLOADS: Final = Path(__file__).parents[1] / "workloads"
 
 
@@ -36,30 +38,123 @@ class CollectorAddress(Section):
     url: Annotated[str, Field(pattern=r"^https?://")] = "http://localhost:4318"
 
 
-class Rollout(Section):
-    """One experiment: a workload, two routes, and the load on them."""
+ArmName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.]+$")]
 
-    rollout: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
+
+class CandidateArm(Section):
+    """One of several candidates."""
+
+    route: Route
+    change: Change | None = None
+    """The one thing in which it differs from the baseline; default: the file's `change`."""
+    combines: tuple[ArmName, ArmName] | None = None
+    """The two arms whose changes it makes together."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _holds_its_route(cls, given: object) -> object:
+        """Take the keys of the route out of those of the arm."""
+        if not isinstance(given, dict) or isinstance(given.get("route"), Section):
+            return given
+        own = {key: given[key] for key in ("change", "combines") if key in given}
+        return own | {"route": {key: value for key, value in given.items() if key not in own}}
+
+
+class Rollout(Section):
+    """One experiment: a workload, a baseline and one or more candidates, and the load on them."""
+
+    rollout: Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=r"^[\w.:/-]+$")]
     workload: Annotated[str, Field(min_length=1)]
     policy: Annotated[str, Field(min_length=1)] | None = None
     """Policy to register before the first pair: a file, or the name of a shipped policy."""
     change: Change = Change.SPECULATION
     """The one thing in which the arms differ."""
     baseline: Route
-    candidate: Route
+    candidate: Route | None = None
+    """The only candidate."""
+    arms: Annotated[dict[ArmName, CandidateArm], Field(default_factory=dict)]
+    """Several candidates, by name."""
     sampling: Sampling = Sampling()
     load: Load = Load()
     collector: CollectorAddress = CollectorAddress()
     prices: Prices | None = None
     """What the routes cost; without them, no cost in money is shown."""
 
+    @model_validator(mode="after")
+    def _has_candidates(self) -> "Rollout":
+        if self.candidate is None and not self.arms:
+            raise ValueError(
+                "candidate: required key is missing; several candidates go into `arms`"
+            )
+        if self.candidate is not None and self.arms:
+            raise ValueError("arms: go without `candidate`, which is one more name under `arms`")
+        if len(self.arms) == 1:
+            raise ValueError("arms: wanted two or more; a single one goes into `candidate`")
+        for name, arm in self.arms.items():
+            self._check_arm(name, arm)
+        return self
+
+    def _check_arm(self, name: str, arm: CandidateArm) -> None:
+        if name in tuple(Arm):
+            raise ValueError(f"arms.{name}: the name is taken; wanted another, such as k4")
+        twins = [other for other in self.arms if other.lower() == name.lower()]
+        if len(twins) > 1:
+            raise ValueError(f"arms: {' and '.join(twins)} differ only in case; wanted other names")
+        if len(f"{self.rollout}-{name}") > _LONGEST_NAME:
+            raise ValueError(
+                f"arms.{name}: with the rollout's name longer than {_LONGEST_NAME} characters"
+            )
+        others = [other for other in self.arms if other != name]
+        if arm.combines and (len({*arm.combines}) < 2 or not {*arm.combines} <= {*others}):
+            raise ValueError(
+                f"arms.{name}.combines: wanted two other arms, out of {', '.join(others)} "
+                f"(got {', '.join(arm.combines)})"
+            )
+
+    @property
+    def routes(self) -> dict[str, Route]:
+        """The arms' routes by name, the baseline's first; a single candidate is `candidate`."""
+        arms = {name: arm.route for name, arm in self.arms.items()}
+        if self.candidate is not None:
+            arms[Arm.CANDIDATE.value] = self.candidate
+        return {Arm.BASELINE.value: self.baseline} | arms
+
+    def with_routes(self, routes: Mapping[str, Route]) -> "Rollout":
+        """Return the experiment with other routes of the same names."""
+        arms = {
+            name: arm.model_copy(update={"route": routes[name]}) for name, arm in self.arms.items()
+        }
+        update: dict[str, Any] = {"baseline": routes[Arm.BASELINE], "arms": arms}
+        if self.candidate is not None:
+            update["candidate"] = routes[Arm.CANDIDATE]
+        return self.model_copy(update=update)
+
+    @property
+    def family(self) -> Family | None:
+        """The family of rollouts that several candidates make; `None` for one candidate."""
+        if not self.arms:
+            return None
+        combined = {name: arm.combines for name, arm in self.arms.items() if arm.combines}
+        return Family(name=self.rollout, arms=tuple(self.arms), combined=combined)
+
+    def rollouts_of(self, arm: str) -> tuple[str, ...]:
+        """Return the rollouts in which an arm's answers count: the baseline's in all."""
+        if self.family is None:
+            return (self.rollout,)
+        return self.family.rollouts if arm == Arm.BASELINE else (self.family.rollout_of(arm),)
+
+    def change_of(self, arm: str) -> Change:
+        """Return the change that a candidate makes."""
+        return (self.arms[arm].change if self.arms else None) or self.change
+
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical experiment."""
-        unmeasured = {"policy": True, "prices": True}
-        document = self.model_dump(
-            mode="json", exclude=unmeasured | {"baseline": {"launch"}, "candidate": {"launch"}}
-        )
+        document = self.model_dump(mode="json", exclude={"policy", "prices"})
+        del document["candidate" if self.arms else "arms"]
+        for arm in (document, *document.get("arms", {}).values()):
+            for key in ("baseline", "candidate", "route"):
+                arm.get(key, {}).pop("launch", None)
         for key, default in _NEWER_KEYS:
             if document["load"][key] == default:  # so that a journal from before the key goes on
                 del document["load"][key]
@@ -75,7 +170,8 @@ def read(path: Path) -> Rollout:
     Raises `RolloutFileError` with the file and the key.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = yaml.load(text, Loader=UniqueKeyLoader)  # noqa: S506  # derives from the safe one
     except OSError as exc:
         raise RolloutFileError(f"{path}: cannot be read: {exc.strerror}") from exc
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
@@ -94,7 +190,7 @@ def read(path: Path) -> Rollout:
 def _require_commands(path: Path, rollout: Rollout) -> None:
     """Raise `RolloutFileError` if servers shall be relaunched that have no `start` command."""
     launches = rollout.load.launches
-    for arm, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
+    for arm, route in rollout.routes.items():
         if launches > 1 and not (isinstance(route, HttpRoute) and route.start):
             raise RolloutFileError(
                 f"{path}: {arm}.start: missing; load.launches is {launches}, so that the server "
@@ -120,24 +216,26 @@ def sessions(rollout: Rollout) -> list[Session]:
 
 def with_launch(rollout: Rollout, launch: str) -> Rollout:
     """Return the rollout with the launch's name on HTTP routes that have no `start` command."""
-    return rollout.model_copy(
-        update={
+    return rollout.with_routes(
+        {
             arm: route.model_copy(update={"launch": launch})
-            for arm, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate))
             if isinstance(route, HttpRoute) and route.start is None
+            else route
+            for arm, route in rollout.routes.items()
         }
     )
 
 
 def _beside(folder: Path, rollout: Rollout) -> Rollout:
     """Return the experiment with relative paths resolved against the rollout file's folder."""
-    return rollout.model_copy(
+    found = rollout.model_copy(
         update={
             "workload": str(_workload_file(folder, rollout.workload)),
             "load": _load_beside(folder, rollout.load),
-            "baseline": _route_beside(folder, rollout.baseline),
-            "candidate": _route_beside(folder, rollout.candidate),
         }
+    )
+    return found.with_routes(
+        {arm: _route_beside(folder, route) for arm, route in rollout.routes.items()}
     )
 
 

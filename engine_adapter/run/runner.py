@@ -3,10 +3,10 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from collector.contract import Arm, Generation
+from collector.contract import Generation
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, Request
 from engine_adapter.engines.observation import ObservedAnswer, observe
@@ -29,14 +29,17 @@ class Experiment:
     """Values that all generations of a run share."""
 
     rollout: str
-    engines: Mapping[Arm, Engine]
+    engines: Mapping[str, Engine]
+    """By arm."""
     sampling: Sampling
     journal: Journal
+    rollouts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By arm: the rollouts in which its answers count, if it is not `rollout` alone."""
 
 
 Record = Callable[[Generation], None]
 Ended = Callable[[list[Generation]], None]
-"""Called with the turns of a session of an arm, after the last one."""
+"""Called with the turns of a session of an arm, after the last one; copies are among them."""
 
 
 def _ignore(_turns: list[Generation]) -> None:
@@ -166,21 +169,27 @@ class _Run:
         return _request(turn, experiment.sampling, experiment.journal.ids(turn))
 
     def _recorded(self, turn: Turn, observed: ObservedAnswer) -> list[Generation]:
-        """Record an answer and return it; nothing for one of the warm-up."""
+        """Record an answer in each of its rollouts; nothing for one of the warm-up."""
         if turn.warmup:
             return []
         experiment = self._experiment
         engine = experiment.engines[turn.arm]
+        first, *others = experiment.rollouts.get(turn.arm, (experiment.rollout,))
         made = recording.record(
             turn,
             engine.request_body(self._request(turn)),
             observed,
             ids=experiment.journal.ids(turn),
             info=engine.info,
-            rollout=experiment.rollout,
+            rollout=first,
         )
-        self._record(made)
-        return [made]
+        every = [made]
+        for copy, rollout in enumerate(others, start=1):
+            trace_id, span_id = experiment.journal.ids(turn, copy)
+            every.append(replace(made, rollout=rollout, trace_id=trace_id, span_id=span_id))
+        for one in every:
+            self._record(one)
+        return every
 
 
 def _unasked(failed: ObservedAnswer) -> ObservedAnswer:

@@ -5,6 +5,7 @@ between the arms.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -24,7 +25,8 @@ class Turn:
 
     prompt: Prompt
     repeat: int
-    arm: Arm
+    arm: str
+    """`baseline`, or the candidate's name; a single candidate's is `candidate`."""
     warmup: bool = False
     """A warm-up turn is answered but not recorded."""
     due_s: float | None = None
@@ -44,11 +46,13 @@ class Turn:
     """The pairs of its cohort that each declared look judges, such as `40 80 120`."""
     attempt: int = 0
     """How many times the session was begun and not finished before."""
+    copies: int = 1
+    """Number of rollouts that the answer counts in: a baseline's counts for each candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The requests of one session, answered by both arms; a lone prompt is a session of one."""
+    """The requests of one session, answered by all arms; a lone prompt is a session of one."""
 
     asked: Sequence[tuple[Prompt, int]]
     """Each prompt with its repeat."""
@@ -64,42 +68,62 @@ class Visit:
 
 
 def turns(
-    prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
+    prompts: Sequence[Prompt],
+    load: Load,
+    *,
+    seed: int,
+    trace: Sequence[Arrival] = (),
+    arms: Sequence[str] = tuple(Arm),
 ) -> Iterator[Turn]:
-    """Yield the warm-up turns of both arms, then those of each visit: one arm's, then the other's.
+    """Yield the warm-up turns of all arms, then those of each visit, one arm after the other.
 
-    `abba` swaps the arms from one visit to the next, so that a linear drift cancels; `random` draws
-    each visit's order from `seed`. In an open loop a visit arrives at both arms at the same time,
-    so that each arm gets the whole traffic. Sessions are warmed up with by their first turns.
+    `abba` goes through the orders of `balanced_orders`, in each cohort by itself, so that a linear
+    drift cancels; `random` draws each visit's order from `seed`. In an open loop a visit arrives at
+    all arms at the same time, so that each arm gets the whole traffic. Sessions are warmed up with
+    by their first turns. `arms` begins with the baseline.
     """
     first = [session[0] for session in grouped(prompts)]
     for prompt in islice(cycle(first), load.warmup):
-        for arm in Arm:
+        for arm in arms:
             yield Turn(prompt, 0, arm, warmup=True)
     drawn = random.Random(seed)  # noqa: S311  # an experiment's order, not a secret
-    swap = False
+    orders = balanced_orders(len(arms))
+    seen = Counter[str]()
     for visit in visits(prompts, load, seed=seed, trace=trace):
+        cohort = visit.asked[0][0].cohort
+        places = orders[seen[cohort] % len(orders)]
         if load.order == "random":
-            swap = drawn.random() < 0.5
-        arms = (Arm.CANDIDATE, Arm.BASELINE) if swap else (Arm.BASELINE, Arm.CANDIDATE)
-        for arm in arms:
-            yield from _of_arm(visit, arm, load, seed)
-        if load.order == "abba":
-            swap = not swap
+            places = tuple(drawn.sample(range(len(arms)), len(arms)))
+        seen[cohort] += 1
+        for place in places:
+            yield from _of_arm(visit, place, arms, load, seed)
 
 
-def _of_arm(visit: Visit, arm: Arm, load: Load, seed: int) -> Iterator[Turn]:
+def balanced_orders(arms: int) -> tuple[tuple[int, ...], ...]:
+    """Return orders in which each arm has each place, and follows each other arm, equally often.
+
+    A Williams design (1949), of `arms` orders, or twice as many if `arms` is odd; for two arms it
+    is ABBA.
+    """
+    first = [0, *(place for step in range(1, arms) for place in (step, arms - step))][:arms]
+    rows = [tuple((place + shift) % arms for place in first) for shift in range(arms)]
+    return tuple(rows + [row[::-1] for row in rows] if arms % 2 else rows)
+
+
+def _of_arm(visit: Visit, place: int, arms: Sequence[str], load: Load, seed: int) -> Iterator[Turn]:
+    """Yield the turns of a visit to the arm at a place in `arms`."""
     own = load.history == "own" and len(visit.asked) > 1
     for number, (prompt, repeat) in enumerate(visit.asked, start=1):
         yield Turn(
             prompt,
             repeat,
-            arm,
+            arms[place],
             due_s=visit.due_s,
             session=visit.name,
             think_s=_think_s(prompt, repeat, load.think_s, seed),
             own_history=own,
             is_end=not own or number == len(visit.asked),
+            copies=1 if place else len(arms) - 1,
         )
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import httpx
 
+from collector.contract import Arm
 from engine_adapter.errors import EngineSetupError
-from engine_adapter.routes import HttpRoute, Route
+from engine_adapter.routes import HttpRoute
 from engine_adapter.run.rollout_file import Rollout
 
 _ASK_EVERY_S = 0.25
@@ -65,24 +66,25 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
 
 
 @contextlib.contextmanager
-def both_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -> Iterator[Rollout]:
+def all_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -> Iterator[Rollout]:
     """Start the servers of routes with a `start` command; yield the rollout with their URLs.
 
-    The arm that starts first alternates between launches. Output goes to `FILE.baseline.log` and
-    `FILE.candidate.log`; from the second launch on, the name holds the launch's number, such as
-    `FILE.baseline.3.log`. Raises as `serving`.
+    All servers run at the same time. The arm that starts first takes turns from launch to launch.
+    Output goes to `FILE.ARM.log`, such as `FILE.baseline.log`; from the second launch on, the name
+    holds the launch's number, such as `FILE.baseline.3.log`. Raises as `serving`.
     """
-    arms = [("baseline", rollout.baseline, 0), ("candidate", rollout.candidate, k)]
+    routes = dict(rollout.routes)
+    names = list(routes)
+    first = launch % len(names)
     number = f".{launch + 1}" if launch else ""
     with contextlib.ExitStack() as started:
-        routes: dict[str, Route] = {}
-        for name, route, drafts in reversed(arms) if launch % 2 else arms:
-            routes[name] = route
+        for name in names[first:] + names[:first]:
+            route, drafts = routes[name], 0 if name == Arm.BASELINE else k
             if isinstance(route, HttpRoute) and route.start is not None:
                 require_no_k(name, route.start, drafts)
                 log = file.with_name(f"{file.name}.{name}{number}.log")
                 routes[name] = started.enter_context(serving(route, k=drafts, log=log))
-        yield rollout.model_copy(update=routes)
+        yield rollout.with_routes(routes)
 
 
 def require_no_k(name: str, command: str, k: int) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from collector.contract import Arm
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
@@ -13,7 +14,7 @@ from engine_adapter.run import journal
 from engine_adapter.run.launches import Serve
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
-from engine_adapter.run.server_process import both_serving, require_no_k, serving
+from engine_adapter.run.server_process import all_serving, require_no_k, serving
 from engine_adapter.run.telemetry import require_collector
 
 
@@ -64,6 +65,10 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
             f"{file}: load.mode: a sweep varies the concurrency of a closed loop, and mode is "
             f"{rollout.load.mode}"
         )
+    if rollout.candidate is None:
+        raise RolloutFileError(
+            f"{file}: arms: a sweep varies one candidate; give it as `candidate`"
+        )
     for k in plan.ks:  # raises before any server is started
         _candidate(rollout, k, plan.urls)
     require_collector(rollout.collector.url)
@@ -104,7 +109,7 @@ def _run_by_launch(
 def _launched(
     file: Path, rollout: Rollout, k: int | None, launch: int
 ) -> contextlib.AbstractContextManager[Rollout]:
-    return both_serving(file, rollout, launch=launch, k=k or 0)
+    return all_serving(file, rollout, launch=launch, k=k or 0)
 
 
 def _configured(
@@ -148,14 +153,12 @@ def _without_ports(rollout: Rollout) -> Rollout:
             return route.model_copy(update={"url": "http://started"})
         return route
 
-    return rollout.model_copy(
-        update={"baseline": plain(rollout.baseline), "candidate": plain(rollout.candidate)}
-    )
+    return rollout.model_copy(update={arm: plain(route) for arm, route in rollout.routes.items()})
 
 
 def _candidate(rollout: Rollout, k: int | None, urls: Mapping[int, str]) -> Route:
     """Return the candidate with k draft tokens a step; raises `RolloutFileError`."""
-    route = rollout.candidate
+    route = rollout.routes[Arm.CANDIDATE]
     if k is None:
         if isinstance(route, HttpRoute):
             require_no_k("candidate", route.start or "", 0)

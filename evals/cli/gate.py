@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import pyarrow as pa
 import typer
 from rich.console import Console
 
 from collector.client import Client
+from collector.contract import Family, Outcome, Verdict
+from evals import arm_report
 from evals import bundle as bundles
 from evals import policy as policies
+from evals.arm_grid import grid
 from evals.cli.options import (
     EXIT,
     Collector,
@@ -23,10 +26,11 @@ from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_o
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled
 from evals.gate import hypothesis, plan
+from evals.interaction import interactions
 from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
 from evals.policy import Policy
-from evals.registration import policy_for
+from evals.registration import ChosenPolicy, policy_for
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
 from evals.source import load_pairs
@@ -51,8 +55,8 @@ def gate(  # noqa: PLR0913  # one argument an option
         list[str],
         typer.Argument(
             metavar="ROLLOUT...",
-            help="Name of the rollout; with earlier ones of the same candidate after it, all of "
-            "their pairs are judged together.",
+            help="Name of the rollout, or of a rollout file with `arms`; with earlier rollouts of "
+            "the same candidate after it, all of their pairs are judged together.",
         ),
     ],
     *,
@@ -106,46 +110,132 @@ def gate(  # noqa: PLR0913  # one argument an option
 ) -> None:
     """Decide whether a rollout may be released: exit 0 pass, 1 fail, 2 unusable, 3 inconclusive.
 
+    The name of a rollout file with `arms` stands for all of its candidates: exit 0 if one of them
+    passes, 1 if every one fails, else 3. Then `--bundle` and `--write` make a file for each, with
+    the candidate's name in the file's.
+
     Example: draftgate gate support-k4 --policy policy.yaml --strict
     """
     rollout = rollouts[0]
+    form = Format.JSON if as_json else form
     with usable():
-        files = [_file_of(one) for one in writes or ()]
-        sign = _signing_for(bundle, signing_of(sign_key, sign_command, judged_by))
         if policy is not None:
             policies.by_name(policy)  # report an unusable file before connecting to a collector
+        wanted = _Wanted(
+            policy=policy,
+            strict=strict,
+            since_step=since_step,
+            control=control,
+            rescore=rescore,
+            bundle=bundle,
+            sign=_signing_for(bundle, signing_of(sign_key, sign_command, judged_by)),
+            files=[_file_of(one) for one in writes or ()],
+            post=post,
+        )
         with Client.opened(collector, database) as client:
-            chosen, text, source = policy_for(client, rollout, policy)
-            given = _tables(client, rollouts, chosen, since_step=since_step)
-            table = pooled(given)
+            chosen = policy_for(client, rollout, policy)
+            family = chosen.policy.family
+            of_family = family is not None and rollouts == [family.name]
             if explain:
-                lines = [hypothesis(cell) for cell in plan(from_table(table), chosen)]
-                typer.echo("\n".join([*lines, *explained(chosen)]))
+                names = [family.rollouts[0]] if family and of_family else rollouts
+                table = pooled(_tables(client, names, chosen.policy, since_step=since_step))
+                lines = [hypothesis(cell) for cell in plan(from_table(table), chosen.policy)]
+                typer.echo("\n".join([*lines, *explained(chosen.policy)]))
                 return
-            equal = None if control is None else load_pairs(client, control)
-            if chosen.lossless is not None:
-                comparer = Comparer(rescore, chosen.lossless.tolerance)
-                equal = comparer.control(client, control, equal)
-                named = zip(rollouts, given, strict=True)
-                table = pooled([comparer.rollout(client, name, one) for name, one in named])
-            history = client.history(rollout)
-            inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
-            verdict = bundles.judge(inputs, source)
-            if bundle is not None:
-                bundles.write(bundle, inputs, verdict, sign)
-            for form_of, path in files:
-                _write(path, FORMATS[form_of](verdict))
-            if post:
-                client.post_verdict(verdict)
-    if policy is None:
-        typer.echo(f"judged by {source}; --policy names another", err=True)
-    if as_json:
-        form = Format.JSON
+            if family and of_family:
+                outcome = _decide_family(client, family, chosen, wanted, form)
+            else:
+                verdict, _ = _judged(client, rollouts, chosen, wanted)
+                outcome = verdict.outcome
+                _name_policy(chosen, policy)
+                _print(verdict, form)
+    raise typer.Exit(EXIT[outcome])
+
+
+class _Wanted(NamedTuple):
+    """The options that say how to judge, and where verdicts go."""
+
+    policy: str | None
+    """The policy that was given; `None`: the registered one or the default counts."""
+    strict: bool
+    since_step: bool
+    control: str | None
+    rescore: str | None
+    bundle: Path | None
+    sign: Signing | None
+    files: Sequence[tuple[str, Path]]
+    """Formats and files."""
+    post: bool
+
+    def named(self, arm: str) -> "_Wanted":
+        """Return the options with a candidate's name in the names of the files."""
+        return self._replace(
+            bundle=None if self.bundle is None else _with(self.bundle, arm),
+            files=[(form, _with(path, arm)) for form, path in self.files],
+        )
+
+
+def _with(path: Path, arm: str) -> Path:
+    return path.with_name(f"{path.stem}-{arm}{path.suffix}")
+
+
+def _judged(
+    client: Client, rollouts: Sequence[str], chosen: ChosenPolicy, wanted: _Wanted
+) -> tuple[Verdict, pa.Table]:
+    """Judge the rollouts together, write and post the verdict; return it with the judged pairs."""
+    rollout, control = rollouts[0], wanted.control
+    given = _tables(client, rollouts, chosen.policy, since_step=wanted.since_step)
+    table, equal = pooled(given), None if control is None else load_pairs(client, control)
+    if chosen.policy.lossless is not None:
+        comparer = Comparer(wanted.rescore, chosen.policy.lossless.tolerance)
+        equal = comparer.control(client, control, equal)
+        named = zip(rollouts, given, strict=True)
+        table = pooled([comparer.rollout(client, name, one) for name, one in named])
+    history = client.history(rollout)
+    inputs = bundles.Inputs(rollout, chosen.text, table, equal, history, wanted.strict)
+    verdict = bundles.judge(inputs, chosen.source)
+    if wanted.bundle is not None:
+        bundles.write(wanted.bundle, inputs, verdict, wanted.sign)
+    for form, path in wanted.files:
+        _write(path, FORMATS[form](verdict))
+    if wanted.post:
+        client.post_verdict(verdict)
+    return verdict, table
+
+
+def _decide_family(
+    client: Client, family: Family, chosen: ChosenPolicy, wanted: _Wanted, form: Format
+) -> Outcome:
+    """Judge every candidate of a family, print the grid, and return its outcome."""
+    if form not in (Format.TEXT, Format.JSON):
+        raise WriteError(
+            f"--format {form}: a family is printed as text or json; `--write {form}=FILE` writes "
+            f"a file for each candidate, and `draftgate gate {family.rollouts[0]}` prints one"
+        )
+    verdicts, tables = {}, {}
+    for arm in family.arms:
+        names = [family.rollout_of(arm)]
+        verdicts[arm], tables[arm] = _judged(client, names, chosen, wanted.named(arm))
+    found = grid(family, list(verdicts.values()))
+    together = interactions(tables, family, chosen.policy)
+    _name_policy(chosen, wanted.policy)
+    if form is Format.JSON:
+        typer.echo(arm_report.to_json(found, together, verdicts))
+    else:
+        arm_report.print_grid(Console(), found, together)
+    return found.outcome
+
+
+def _name_policy(chosen: ChosenPolicy, given: str | None) -> None:
+    if given is None:
+        typer.echo(f"judged by {chosen.source}; --policy names another", err=True)
+
+
+def _print(verdict: Verdict, form: Format) -> None:
     if form is Format.TEXT:
         print_verdict(Console(), verdict)
     else:
         typer.echo(FORMATS[form.value](verdict))
-    raise typer.Exit(EXIT[verdict.outcome])
 
 
 def _tables(

@@ -12,7 +12,7 @@ from evals.cli.options import (
     Rollout,
     usable,
 )
-from evals.registration import registration_of
+from evals.registration import registration_for
 
 app = typer.Typer(add_completion=False)
 
@@ -35,7 +35,7 @@ def register(
     with usable():
         chosen = policies.by_name(policy)
         with Client.opened(collector, database) as client:
-            stored = client.register_policy(rollout, registration_of(chosen))
+            stored = client.register_policy(rollout, registration_for(client, rollout, chosen))
     which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"
     if stored.before_first_pair:
         typer.echo(f"{rollout}: {which} is registered, before the first pair")

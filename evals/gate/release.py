@@ -63,6 +63,7 @@ def decide(
         rollout=rollout,
         outcome=outcome,
         change=evidence.change,
+        family=policy.family,
         summary=summary(
             rollout,
             outcome,

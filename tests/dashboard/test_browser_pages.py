@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from client_environments import axe
 from dashboard_seed.agent import TRACE
-from page_reading import dashboard_of, go, settle
+from page_reading import FITS, dashboard_of, go, settle
 from playwright.sync_api import Browser, Page, expect
 
 from collector.client import Client
@@ -36,10 +36,6 @@ _STREAMLITS = {
 }
 # Colours that fade in are too pale for a moment; charts follow the window some frames later.
 _AT_ONCE = "* { transition: none !important; animation: none !important }"
-_FITS = """() => {
-    const main = document.querySelector("[data-testid=stMain]");
-    return main.scrollWidth <= main.clientWidth;
-}"""
 
 
 class Site(NamedTuple):
@@ -85,7 +81,7 @@ def test_everybody_can_use_a_page(page: Page, site: Site, name: str) -> None:
         page.set_viewport_size({"width": 1440, "height": 1000})
         assert _serious(page) == []
         page.set_viewport_size({"width": 800, "height": 900})
-        page.wait_for_function(_FITS, timeout=10_000)
+        page.wait_for_function(FITS, timeout=10_000)
 
 
 def _serious(page: Page) -> list[str]:

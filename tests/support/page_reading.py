@@ -13,6 +13,12 @@ from playwright.sync_api import Locator, Page, expect
 from collector.contract import Finding
 from dashboard import words
 
+FITS = """() => {
+    const main = document.querySelector("[data-testid=stMain]");
+    return main.scrollWidth <= main.clientWidth;
+}"""
+"""Whether nothing stands beside the page."""
+
 _DASHBOARD = [sys.executable, "-c", "from dashboard.cli import app; app()"]
 
 

@@ -1,0 +1,89 @@
+"""The candidates of a family by cohort, the best that passes, and interactions of two changes."""
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import Answer, Family, Outcome
+from dashboard import markup, words
+from dashboard.markup import Cell, Column, Html
+from evals.arm_grid import ABOUT, ArmAnswer, GridRow, grid
+from evals.interaction import Interaction, load_interactions
+from evals.registration import policy_for
+
+_OUTCOMES = {
+    Answer.YES: Outcome.PASS,
+    Answer.NO: Outcome.FAIL,
+    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
+}
+_INTERACTIONS = (
+    Column("Metric", "cohort"),
+    Column("Interaction", "1× or 0 is none", number=True),
+    Column("Lower limit", "one-sided", number=True),
+    Column("Upper limit", "one-sided", number=True),
+    Column("n", "prompts", number=True),
+    Column("Bad only together", "prompts", number=True),
+    Column("Bad only in one", "first, second", number=True),
+)
+
+
+def show(client: Client, family: Family, rollout: str) -> None:
+    """Draw the grid of a family's newest verdicts, and its interactions."""
+    newest = [client.newest_verdict(name) for name in family.rollouts]
+    found = grid(family, [None if one is None else one.verdict for one in newest])
+    st.subheader(f"Candidates of {markup.label(family.name)}", anchor="candidates")
+    release, *_ = found.rows
+    st.html(markup.chips((_OUTCOMES[one.answer], _card(family, one, rollout))
+                         for one in release.answers))  # fmt: skip
+    columns = [Column("Cohort"), *map(Column, family.arms), Column("Best")]
+    caption = "May it ship, and its speed-up over the baseline"
+    st.html(markup.table(caption, columns, map(_row, found.rows), fit="cards"))
+    st.html(markup.note(ABOUT))
+    if not family.combined or None in newest:
+        return
+    together = load_interactions(client, family, policy_for(client, family.name, None).policy)
+    for arm, parts in family.combined.items():
+        caption = f"{arm}: beyond what {' and '.join(parts)} do by themselves"
+        shown = [_interaction(one) for one in together if one.arm == arm and one.is_informative]
+        if shown:
+            st.html(markup.table(caption, _INTERACTIONS, shown, fit="cards"))
+        else:
+            st.html(
+                markup.note(f"{caption}: too few prompts for limits, and none wrong in one only.")
+            )
+
+
+def _card(family: Family, one: ArmAnswer, rollout: str) -> Html:
+    own = family.rollout_of(one.arm)
+    name = markup.link("rollout", one.arm, {"rollout": own})
+    here = "this page" if own == rollout else words.OUTCOME_WORDS[_OUTCOMES[one.answer]].lower()
+    return markup.stacked(name, here)
+
+
+def _row(row: GridRow) -> list[Cell]:
+    scope = "all (the release)" if row.cohort is None else row.cohort
+    cells = (_answer(one, row) for one in row.answers)
+    return [Cell(scope), *cells, Cell(markup.badge(row.best) if row.best else "baseline")]
+
+
+def _answer(one: ArmAnswer, row: GridRow) -> Cell:
+    outcome = markup.outcome(_OUTCOMES[one.answer])
+    first = markup.joined((outcome, markup.badge("best"))) if one.arm == row.best else outcome
+    if one.speed_up is None:
+        because = words.ABSENT if row.cohort is None else one.because.replace("`", "")
+        return Cell(markup.stacked(first, because))
+    found = one.speed_up
+    lower, upper = (words.limit(value, "ratio") for value in (found.lower, found.upper))
+    speed = f"{words.ratio(found.estimate)} {words.metric(found.metric)}, {lower} to {upper}"
+    return Cell(markup.stacked(first, speed), found.estimate)
+
+
+def _interaction(one: Interaction) -> list[Cell]:
+    values = (one.estimate, one.lower, one.upper)
+    singles = () if one.only_one is None else one.only_one
+    return [
+        Cell(markup.stacked(words.metric(one.metric), words.scope(one.cohort))),
+        *(markup.numeric(words.in_unit(value, one.unit), value) for value in values),
+        markup.numeric(words.count(one.n), one.n),
+        markup.numeric(words.count(one.only_together), one.only_together),
+        markup.numeric(", ".join(map(words.count, singles)) or words.ABSENT),
+    ]

@@ -1,0 +1,125 @@
+"""Render a family's grid and interactions for a terminal, and as JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from collector.contract import Answer, Outcome, Verdict, to_document
+from evals.arm_grid import ABOUT, ArmAnswer, Grid, GridRow, SpeedUp
+from evals.interaction import Interaction
+from evals.report import STYLES
+from evals.verdict_answers import MARKS
+from evals.visible_text import visible
+
+_OUTCOMES = {
+    Answer.YES: Outcome.PASS,
+    Answer.NO: Outcome.FAIL,
+    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
+}
+
+
+def to_json(
+    grid: Grid, interactions: Sequence[Interaction], verdicts: Mapping[str, Verdict]
+) -> str:
+    """Return the grid, the interactions, and each candidate's verdict by name."""
+    document = {
+        **to_document(grid),
+        "interactions": [to_document(one) for one in interactions],
+        "verdicts": {arm: to_document(verdict) for arm, verdict in verdicts.items()},
+    }
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def print_grid(console: Console, grid: Grid, interactions: Sequence[Interaction]) -> None:
+    """Print the table of candidates by cohort, why each does not pass, and the interactions."""
+    console.print(_grid(grid))
+    console.print(Text(f"\n{ABOUT}", style="dim"))
+    release = grid.rows[0]
+    for one in release.answers:
+        console.print(Text(f"{one.arm}: {visible(one.because)}"))
+    console.print(Text(outcome_line(grid), style=f"bold {STYLES[grid.outcome]}"))
+    shown = [one for one in interactions if one.is_informative]
+    for arm in dict.fromkeys(one.arm for one in shown):
+        console.print(_interactions([one for one in shown if one.arm == arm]))
+
+
+def outcome_line(grid: Grid) -> str:
+    """Return the sentence that says which candidates pass, and which one is the best."""
+    release = grid.rows[0]
+    passed = [one.arm for one in release.answers if one.answer is Answer.YES]
+    if not passed:
+        words = "every candidate fails" if grid.outcome is Outcome.FAIL else "no candidate passes"
+        return f"{grid.family.name}: {words}."
+    best = release.best or "none is shown to be faster than the baseline"
+    return f"{grid.family.name}: {', '.join(passed)} may ship; the best: {best}."
+
+
+def _grid(grid: Grid) -> Table:
+    table = Table(
+        title=f"{grid.family.name}: candidates by cohort, with speed-up and its limits",
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+    )
+    for name in ("Scope", *grid.family.arms, "Best"):
+        table.add_column(escape(name), overflow="fold")
+    for row in grid.rows:
+        table.add_row(
+            "release" if row.cohort is None else escape(visible(row.cohort)),
+            *(_cell(one, row) for one in row.answers),
+            row.best or "–",
+        )
+    return table
+
+
+def _cell(one: ArmAnswer, row: GridRow) -> Text:
+    style = STYLES[_OUTCOMES[one.answer]]
+    best = " ★" if row.best == one.arm else ""
+    return Text(f"{MARKS[one.answer]} {speed_up_words(one.speed_up)}{best}", style=style)
+
+
+def speed_up_words(found: SpeedUp | None) -> str:
+    """Return a speed-up with its metric and limits, such as `1.84× e2e (1.71 … 1.98)`."""
+    if found is None:
+        return "–"
+    lower, upper = ("–" if x is None else f"{x:.2f}" for x in (found.lower, found.upper))
+    return f"{found.estimate:.2f}× {found.metric} ({lower} … {upper})"
+
+
+def _interactions(found: Sequence[Interaction]) -> Table:
+    table = Table(
+        title=escape(f"\n{found[0].arm}: beyond what {' and '.join(found[0].parts)} do alone"),
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+    )
+    for name in ("Scope", "Metric"):
+        table.add_column(name, overflow="fold")
+    for name in ("Interaction", "Limits", "n", "Bad only together", "first", "second"):
+        table.add_column(name, justify="right", overflow="fold")
+    for one in found:
+        table.add_row(
+            "all" if one.cohort is None else escape(visible(one.cohort)),
+            one.metric.replace("_", " "),
+            interaction_number(one, one.estimate),
+            f"{interaction_number(one, one.lower)} … {interaction_number(one, one.upper)}",
+            f"{one.n:,}",
+            "" if one.only_together is None else f"{one.only_together:,}",
+            *("" if one.only_one is None else f"{count:,}" for count in one.only_one or (0, 0)),
+        )
+    return table
+
+
+def interaction_number(one: Interaction, value: float | None) -> str:
+    """Return an interaction's estimate or limit: a ratio, or a signed difference."""
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if one.unit == "ratio" else f"{round(value, 3) + 0.0:+.3f}"
