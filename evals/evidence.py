@@ -119,10 +119,20 @@ class SampledTokens(NamedTuple):
     """Logarithm of the arm's e-value after this answer; NaN if it could not be used."""
     left_out: NDArray[np.object_]
     """Why the answer could not be used; None for all others, and if there is no answer."""
+    seeded_tokens: Counts
+    """Tokens compared with those that the seed gives; −1 if these cannot be computed."""
+    seeded_log_e: FloatColumn
+    """Logarithm of the e-value of that comparison; NaN if it could not be made."""
 
     def take(self, rows: BoolColumn) -> "SampledTokens":
         """Return only these pairs."""
-        return SampledTokens(self.tokens[rows], self.log_e[rows], self.left_out[rows])
+        return SampledTokens(
+            self.tokens[rows],
+            self.log_e[rows],
+            self.left_out[rows],
+            self.seeded_tokens[rows],
+            self.seeded_log_e[rows],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,6 +166,8 @@ def _sampled(table: pa.Table) -> dict[Arm, SampledTokens] | None:
             tokens=_counts(table[f"{arm}_sampled_tokens"]),
             log_e=_floats(table[f"{arm}_sampled_log_e"]),
             left_out=np.array(table[f"{arm}_sampled_left_out"].to_pylist(), dtype=np.object_),
+            seeded_tokens=_counts(table[f"{arm}_sampled_seeded_tokens"]),
+            seeded_log_e=_floats(table[f"{arm}_sampled_seeded_log_e"]),
         )
         for arm in Arm
     }

@@ -79,9 +79,10 @@ def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> AuditRe
 def _document(audited: AuditResult) -> dict[str, object]:
     return {
         "answers": audited.answers,
-        "tokens": audited.tokens,
+        "tokens": audited.law.tokens,
         "left_out": dict(audited.left_out),
-        "log_e": audited.log_e,
+        "log_e": audited.law.log_e,
+        "seeded": {"tokens": audited.seeded.tokens, "log_e": audited.seeded.log_e},
     }
 
 

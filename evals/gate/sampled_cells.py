@@ -40,12 +40,12 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
         tally = AuditTally()
-        for tokens, log_e, why in zip(*seen[arm], strict=True):
-            tally.add(
-                AuditedAnswer(int(tokens), float(log_e))
-                if tokens >= 0
-                else AuditedAnswer(left_out=why)
-            )
+        for tokens, log_e, why, seeded, seeded_log_e in zip(*seen[arm], strict=True):
+            if tokens < 0:
+                tally.add(AuditedAnswer(left_out=why))
+                continue
+            compared = (int(seeded), float(seeded_log_e)) if seeded >= 0 else ()
+            tally.add(AuditedAnswer(int(tokens), float(log_e), None, *compared))
         found.append(tally.audited())
     return found[0], found[1]
 
@@ -83,6 +83,6 @@ def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
 def _answers_needed(audited: AuditResult | None, judged: SampledJudgement) -> int | None:
     """Estimate the answers that hold the missing tokens; `None` if no answer was audited."""
     lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
-    if audited is None or lacking is None or not audited.tokens:
+    if audited is None or lacking is None or not audited.law.tokens:
         return None
-    return -(-lacking * audited.answers // audited.tokens)
+    return -(-lacking * audited.answers // audited.law.tokens)

@@ -22,7 +22,13 @@ _TYPES = {
     "divergence_words": pa.string(),
     "divergence_unknown": pa.string(),
 }
-_SAMPLED_TYPES = {"tokens": pa.int64(), "log_e": pa.float64(), "left_out": pa.string()}
+_SAMPLED_TYPES = {
+    "tokens": pa.int64(),
+    "log_e": pa.float64(),
+    "left_out": pa.string(),
+    "seeded_tokens": pa.int64(),
+    "seeded_log_e": pa.float64(),
+}
 
 
 _Key = tuple[str | None, int | None]

@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,8 @@ from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
 from evals.lossless.sampler_law import law
 from evals.lossless.sampling_audit import ALARM, Floats, SamplingAudit, observe
+from evals.lossless.seeded_draws import misses
+from evals.stats.bets import Bets
 
 CUT = "cut into other tokens than were sampled"
 GREEDY = "greedy, or of unknown temperature"
@@ -41,6 +43,33 @@ class AuditedAnswer(NamedTuple):
     """Logarithm of the arm's e-value after this answer."""
     left_out: str | None = None
     """Why the answer cannot be used."""
+    seeded_tokens: int | None = None
+    """Tokens compared with those that the seed gives; None if these cannot be computed."""
+    seeded_log_e: float | None = None
+    """Logarithm of the e-value of that comparison after this answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """An e-process over tokens, and whether it ever reached the alarm."""
+
+    tokens: int = 0
+    log_e: float = 0.0
+    """The greatest log e-value after any answer; 0 without answers."""
+    tokens_to_alarm: int | None = None
+    """Tokens up to the answer after which the e-value reached the alarm; None if it never did."""
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether the e-value ever reached the alarm."""
+        return self.tokens_to_alarm is not None
+
+    def after(self, tokens: int, log_e: float) -> "Alarm":
+        """Return the state after an answer of so many tokens, with this log e-value then."""
+        total, at = self.tokens + tokens, self.tokens_to_alarm
+        if at is None and log_e >= math.log(ALARM):
+            at = total
+        return Alarm(total, max(self.log_e, log_e), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +77,12 @@ class AuditResult:
     """The audit of one arm."""
 
     answers: int
-    tokens: int
+    law: Alarm
+    """Whether the tokens follow the baseline's distribution."""
     left_out: Mapping[str, int]
     """Answers that could not be used, by reason."""
-    log_e: float
-    """The greatest log e-value after any answer; 0 without answers."""
-    tokens_to_alarm: int | None
-    """Tokens up to the answer after which the e-value reached the alarm; None if it never did."""
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether the e-value ever reached the alarm."""
-        return self.tokens_to_alarm is not None
+    seeded: Alarm = field(default_factory=Alarm)
+    """Whether they are those that the seeds give, where that can be computed."""
 
     @property
     def cut(self) -> int:
@@ -77,6 +100,7 @@ class ArmAudit:
         """Start an audit; `seed` seeds the random numbers of the rank-PIT."""
         self._rescorer = rescorer
         self._state = SamplingAudit.begin(tolerance)
+        self._misses = Bets(tolerance)
         self._rng = np.random.default_rng(seed)
         self._seeds = set[int]()
 
@@ -86,10 +110,14 @@ class ArmAudit:
         if isinstance(usable, str):
             return AuditedAnswer(left_out=usable)
         prompt, emitted = usable
-        logits = self._rescorer.answer_logits(prompt, emitted)
-        laws = law(logits, _steps(one))
-        self._state = self._state.after(observe(laws, np.array(emitted), None, self._rng))
-        return AuditedAnswer(len(emitted), self._state.log_e)
+        tokens, steps = np.array(emitted), _steps(one)
+        laws = law(self._rescorer.answer_logits(prompt, emitted), steps)
+        self._state = self._state.after(observe(laws, tokens, None, self._rng))
+        audited = AuditedAnswer(len(tokens), self._state.log_e)
+        if (missed := misses(one, steps, laws, tokens)) is None:
+            return audited
+        self._misses = self._misses.after(missed)
+        return audited._replace(seeded_tokens=len(missed), seeded_log_e=self._misses.log_e)
 
 
 class AuditTally:
@@ -97,10 +125,9 @@ class AuditTally:
 
     def __init__(self) -> None:
         """Start without answers."""
-        self._answers = self._tokens = 0
+        self._answers = 0
         self._left_out = Counter[str]()
-        self._log_e = 0.0
-        self._tokens_to_alarm: int | None = None
+        self._law = self._seeded = Alarm()
 
     def add(self, answer: AuditedAnswer) -> None:
         """Count one answer."""
@@ -109,16 +136,13 @@ class AuditTally:
         if answer.tokens is None or answer.log_e is None:
             return
         self._answers += 1
-        self._tokens += answer.tokens
-        self._log_e = max(self._log_e, answer.log_e)
-        if self._tokens_to_alarm is None and answer.log_e >= math.log(ALARM):
-            self._tokens_to_alarm = self._tokens
+        self._law = self._law.after(answer.tokens, answer.log_e)
+        if answer.seeded_tokens is not None and answer.seeded_log_e is not None:
+            self._seeded = self._seeded.after(answer.seeded_tokens, answer.seeded_log_e)
 
     def audited(self) -> AuditResult:
         """Return the sums."""
-        return AuditResult(
-            self._answers, self._tokens, dict(self._left_out), self._log_e, self._tokens_to_alarm
-        )
+        return AuditResult(self._answers, self._law, dict(self._left_out), self._seeded)
 
 
 def _steps(one: Generation) -> SamplerSteps:

@@ -6,11 +6,14 @@ from typing import NamedTuple
 from scipy.stats import fisher_exact
 
 from collector.contract import Outcome, Reason
-from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, AuditResult
+from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Alarm, AuditResult
 from evals.lossless.sampling_audit import ALARM
 
 ENOUGH_TOKENS = 4000
 """Minimum tokens for a pass; by then the audit had detected each planted fault in most runs."""
+ENOUGH_SEEDED_TOKENS = 500
+"""Minimum for a pass if both arms' tokens are those that the seeds give; by then this audit had
+detected each planted fault in most runs."""
 MOST_CUT = 0.05
 """Maximum share of answers cut into other tokens; with more, the rest is a biased selection."""
 CUT_LEVEL = 0.01
@@ -32,24 +35,40 @@ class SampledJudgement(NamedTuple):
 def judge(audited: AuditResult, control: AuditResult | None) -> SampledJudgement:
     """Judge an arm's sampled answers; `control` is the same audit of the baseline's answers.
 
-    Fails if the e-value reaches the alarm, or if Fisher's exact test finds more answers cut into
-    other tokens than the baseline has. An alarm counts only if the baseline's own answers are quiet
-    over as many tokens; otherwise the model or sampler that ran is not the one that was rescored.
-    Without `control` the arm is judged by itself. A correct sampler fails each of the two tests
-    with a probability of at most 1 %.
+    Fails if the e-value reaches the alarm, if tokens are not those that the seeds give, where the
+    baseline's are, or if Fisher's exact test finds more answers cut into other tokens than the
+    baseline has. An alarm counts only if the baseline's own answers are quiet over as many tokens;
+    otherwise the model or sampler that ran is not the one that was rescored. Without `control` the
+    arm is judged by itself. A correct sampler fails each of the three tests with a probability of
+    at most 1 %.
     """
     numbers = _numbers(audited)
-    if audited.alarmed:
+    if audited.law.alarmed:
         return _judge_alarm(audited, control, numbers)
+    if control is not None and _missed(audited.seeded, control.seeded):
+        words = (
+            f"{numbers}; ALARM over {audited.seeded.tokens:,} tokens, which are not those that the "
+            f"seeds give, where {control.seeded.tokens:,} of the baseline's are: fail"
+        )
+        return SampledJudgement(Outcome.FAIL, None, words)
     if control is not None and (p := _p_cut(audited, control)) <= CUT_LEVEL:
         words = f"{_cut(audited)}, of the baseline's {_cut(control)} (p = {p:.2g}): fail"
         return SampledJudgement(Outcome.FAIL, None, words)
-    if control is not None and control.alarmed:
+    if control is not None and control.law.alarmed:
         return _control_alarmed(control, numbers)
-    return _judge_quiet(audited, numbers)
+    return _judge_quiet(audited, control, numbers)
 
 
-def _judge_quiet(audited: AuditResult, numbers: str) -> SampledJudgement:
+def _missed(seeded: Alarm, control: Alarm) -> bool:
+    """Return whether an arm's tokens are not the seeds', and the baseline's are over as many."""
+    if seeded.tokens_to_alarm is None or control.alarmed:
+        return False
+    return control.tokens >= seeded.tokens_to_alarm
+
+
+def _judge_quiet(
+    audited: AuditResult, control: AuditResult | None, numbers: str
+) -> SampledJudgement:
     """Judge a quiet arm: pass, unless too few answers or a biased selection could be audited."""
     if audited.cut > MOST_CUT * (audited.cut + audited.answers):
         words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
@@ -58,10 +77,21 @@ def _judge_quiet(audited: AuditResult, numbers: str) -> SampledJudgement:
         named = ", ".join(f"{count:,} {why}" for why, count in sorted(lacking.items()))
         words = f"{numbers}; {named} could not be rescored: inconclusive"
         return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
-    if (needed := ENOUGH_TOKENS - audited.tokens) > 0:
+    if control is not None and (seeded := _fewest_seeded(audited, control)) is not None:
+        words = f"quiet over {numbers}, and {seeded:,} are those that the seeds give: pass"
+        return SampledJudgement(Outcome.PASS, None, words)
+    if (needed := ENOUGH_TOKENS - audited.law.tokens) > 0:
         words = f"quiet over {numbers}, needs {needed:,} more tokens: inconclusive"
         return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
     return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}: pass")
+
+
+def _fewest_seeded(audited: AuditResult, control: AuditResult) -> int | None:
+    """Return the fewer tokens that an arm's seeds gave; None if too few, or if either alarms."""
+    both = audited.seeded, control.seeded
+    fewest = min(one.tokens for one in both)
+    quiet = not any(one.alarmed for one in both)
+    return fewest if quiet and fewest >= ENOUGH_SEEDED_TOKENS else None
 
 
 def _judge_alarm(
@@ -69,12 +99,12 @@ def _judge_alarm(
 ) -> SampledJudgement:
     if control is None:
         return SampledJudgement(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
-    if control.alarmed:
+    if control.law.alarmed:
         return _control_alarmed(control, numbers)
-    needed = (audited.tokens_to_alarm or 0) - control.tokens
+    needed = (audited.law.tokens_to_alarm or 0) - control.law.tokens
     if needed > 0:
         words = (
-            f"{numbers}, but of the baseline's own answers only {control.tokens:,} tokens could be "
+            f"{numbers}, but only {control.law.tokens:,} tokens of the baseline's answers could be "
             f"audited, {needed:,} too few to tell a fault from another sampler or model: "
             "inconclusive"
         )
@@ -85,12 +115,12 @@ def _judge_alarm(
 
 def e_value(audited: AuditResult) -> float:
     """Return the greatest e-value, capped at e^700."""
-    return math.exp(min(audited.log_e, 700.0))
+    return math.exp(min(audited.law.log_e, 700.0))
 
 
 def _numbers(audited: AuditResult) -> str:
     return (
-        f"{audited.tokens:,} tokens of {audited.answers:,} answers "
+        f"{audited.law.tokens:,} tokens of {audited.answers:,} answers "
         f"(e-value {e_value(audited):.3g}, an alarm at {ALARM:g})"
     )
 

@@ -85,11 +85,20 @@ def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
     assert servers() == []
 
 
-def test_the_server_s_own_sampler_is_audited(command: str, tmp_path: Path) -> None:
-    """At a high temperature its default top-k, top-p and min-p decide; spans name them in order."""
+@pytest.mark.parametrize(
+    ("sampling", "sampler"),
+    [
+        ({}, "top_k=40 top_p=0.95 min_p=0.05 temperature=3"),
+        ({"top_k": 12, "top_p": 1, "min_p": 0}, "top_k=12 temperature=3"),
+    ],
+)
+def test_the_server_s_own_sampler_is_audited(
+    command: str, tmp_path: Path, sampling: dict[str, float], sampler: str
+) -> None:
+    """Its defaults count, in its order; each token is the one that the request's seed gives."""
     path = rollout(tmp_path, command, "3")
     document = yaml.safe_load(path.read_text())
-    document["sampling"] = {"temperature": 3, "max_tokens": 48}
+    document["sampling"] = {"temperature": 3, "max_tokens": 48} | sampling
     document["load"] = {"max_prompts": 60, "warmup": 0}
     path.write_text(yaml.safe_dump(document))
     with running(tmp_path / "d.db", tmp_path / "log") as url:
@@ -98,9 +107,10 @@ def test_the_server_s_own_sampler_is_audited(command: str, tmp_path: Path) -> No
         told = json.loads(invoke(*audit, "--collector", url).stdout)
         with Client(url) as client:
             samplers = {one.sampler for one in client.generations("gguf")}
-    assert samplers == {"top_k=40 top_p=0.95 min_p=0.05 temperature=3"}
-    assert told["tokens"] > 1000, told
-    assert "quiet over" in told["message"], told
+    assert samplers == {sampler}
+    assert told["tokens"] >= told["seeded"]["tokens"] > 1000, told
+    assert (told["outcome"], told["baseline"]["seeded"]["tokens"] > 1000) == ("pass", True), told
+    assert "those that the seeds give" in told["message"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from evals import policy
 from evals.evidence import SampledTokens
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.sampled_cells import sampled_findings
-from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, AuditResult
+from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, Alarm, AuditResult
 from evals.lossless.sampled_judgement import judge
 
 RULES = """
@@ -22,14 +22,21 @@ lossless: {greedy: {max_tie_gap: auto}, sampled: {tolerance: 0.005}}
 prove: [{metric: failures, stat: diff, max: 0.10, scope: pooled}]
 """
 NO_TEXT = "without the texts"
+GIVEN, FEW = Alarm(500), Alarm(99)
+MISSED = Alarm(500, 30.0, 100)
 
 
 def seen(
-    answers: int = 200, left_out: Mapping[str, int] | None = None, *, alarm_at: int | None = None
+    answers: int = 200,
+    left_out: Mapping[str, int] | None = None,
+    *,
+    alarm_at: int | None = None,
+    seeded: Alarm | None = None,
 ) -> AuditResult:
     """Return an audit of answers of 25 tokens each."""
     log_e = 0.5 if alarm_at is None else 30.0
-    return AuditResult(answers, 25 * answers, left_out or {}, log_e, alarm_at)
+    law = Alarm(25 * answers, log_e, alarm_at)
+    return AuditResult(answers, law, left_out or {}, seeded or Alarm())
 
 
 @pytest.mark.parametrize(
@@ -49,6 +56,15 @@ def seen(
         (seen(200, {SAME_SEED: 90, "failed": 2}), seen(), "pass", "quiet"),
         (seen(198, {CUT: 2}), seen(), "pass", "quiet"),
         (seen(0), seen(0), "inconclusive", "needs 4,000 more tokens"),
+        (seen(20, seeded=GIVEN), seen(20, seeded=GIVEN), "pass", "500 are those that the seeds"),
+        (seen(20, seeded=GIVEN), seen(20), "inconclusive", "needs 3,500 more tokens"),
+        (seen(20, seeded=FEW), seen(20, seeded=GIVEN), "inconclusive", "needs 3,500 more tokens"),
+        (seen(20, seeded=MISSED), seen(20, seeded=GIVEN), "fail", "ALARM over 500 tokens, which"),
+        (seen(seeded=MISSED), seen(seeded=FEW), "pass", "quiet"),
+        (seen(20, seeded=MISSED), seen(20, seeded=MISSED), "inconclusive", "3,500 more tokens"),
+        (seen(seeded=MISSED), seen(seeded=MISSED), "pass", "quiet over 5,000 tokens of 200"),
+        (seen(seeded=MISSED), None, "pass", "quiet"),
+        (seen(seeded=MISSED), seen(alarm_at=900, seeded=GIVEN), "fail", "ALARM over 500 tokens"),
     ],
 )
 def test_an_alarm_is_the_candidates_where_the_baseline_is_quiet(
@@ -76,9 +92,10 @@ def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float |
         return made
     is_sampled = np.arange(sampled + greedy) < sampled
     tokens, why = np.where(is_sampled, 50, -1), np.where(is_sampled, None, GREEDY)
+    unseeded = np.full(len(tokens), -1), np.full(len(tokens), np.nan)
     of_arm = {
-        Arm.BASELINE: SampledTokens(tokens, np.where(is_sampled, 0.1, np.nan), why),
-        Arm.CANDIDATE: SampledTokens(tokens, np.where(is_sampled, log_e, np.nan), why),
+        Arm.BASELINE: SampledTokens(tokens, np.where(is_sampled, 0.1, np.nan), why, *unseeded),
+        Arm.CANDIDATE: SampledTokens(tokens, np.where(is_sampled, log_e, np.nan), why, *unseeded),
     }
     return replace(made, sampled=of_arm)
 

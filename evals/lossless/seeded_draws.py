@@ -1,0 +1,79 @@
+"""Whether tokens are those that a request's seed gives, under the baseline's model.
+
+llama.cpp draws one number a token and takes the first token, by rank if a step has sorted them,
+whose cumulative probability reaches it. It verifies drafts with the same draws, so an answer with
+drafts has the tokens of the answer without.
+
+Source: Token-DiFR, arXiv 2511.20621.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from collector.contract import Generation, SamplerSteps
+from evals.lossless.sampling_audit import Floats, Ints
+
+_PROVIDER: Final = "llama_cpp"
+_UNSEEDED: Final = 2**32 - 1
+"""The seed with which llama.cpp draws one itself."""
+_RANKING: Final = frozenset({"top_k", "top_p"})
+_NEAR: Final = 0.05
+"""Probabilities that differ by less than this share may be ranked either way."""
+_MARGIN: Final = 0.02
+"""Distance of a draw from its token's interval that numerics may cause."""
+_RESUMED: Final = 3
+
+
+def misses(one: Generation, steps: SamplerSteps, laws: Floats, tokens: Ints) -> Floats | None:
+    """Return, for each token that counts, whether it is a miss (1.0 or 0.0).
+
+    A miss lies farther from its draw than numerics explain. `None` if the seed or the sampler
+    cannot be reproduced.
+    """
+    if one.provider != _PROVIDER or one.sampler is None:
+        return None
+    if one.seed is None or not 0 <= one.seed < _UNSEEDED:
+        return None
+    ranked = any(name in _RANKING for name, _ in steps)
+    return counted(distances(laws, tokens, draws(one.seed, len(tokens)), ranked=ranked))[1]
+
+
+def counted(far: Floats) -> tuple[Ints, Floats]:
+    """Return the places that count among an answer's distances, and whether each is a miss.
+
+    After a miss, places count again once `_RESUMED` tokens in a row are the draws': a token that
+    was cut wrongly, or a draw more than expected, moves those that follow.
+    """
+    missed = far > _MARGIN
+    places, hits = [], _RESUMED
+    for place, is_miss in enumerate(missed.tolist()):
+        if hits >= _RESUMED:
+            places.append(place)
+        hits = 0 if is_miss else hits + 1
+    kept = np.array(places, dtype=np.int64)
+    return kept, missed[kept].astype(np.float64)
+
+
+def draws(seed: int, count: int) -> Floats:
+    """Return the first numbers in [0, 1) of `std::mt19937` by libstdc++'s uniform distribution."""
+    generator = np.random.RandomState(seed)  # which seeds as C++ does
+    raw = generator.randint(0, 2**32, 2 * count, dtype=np.uint32).astype(np.float64)
+    return np.asarray((raw[0::2] + raw[1::2] * 2.0**32) / 2.0**64)
+
+
+def distances(laws: Floats, tokens: Ints, drawn: Floats, *, ranked: bool) -> Floats:
+    """Return each draw's distance from the interval of cumulative probability of its token.
+
+    `laws`: the baseline's distributions, one row a token. `ranked`: most likely tokens first, else
+    by id. 0 inside the interval.
+    """
+    rows = np.arange(len(tokens))
+    own = laws[rows, tokens][:, None]
+    if ranked:
+        low = np.where(laws > own * (1 + _NEAR), laws, 0.0).sum(axis=1)
+        high = np.where(laws >= own * (1 - _NEAR), laws, 0.0).sum(axis=1)
+    else:
+        high = laws.cumsum(axis=1)[rows, tokens]
+        low = high - own[:, 0]
+    return np.asarray(np.maximum(np.maximum(low - drawn, drawn - high), 0.0))
