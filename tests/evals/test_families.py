@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_verdicts import made_verdict
+from made_verdicts import made_verdict, registration
 from otlp_bodies import export_request
 from typer.testing import CliRunner, Result
 
@@ -78,6 +78,7 @@ def test_no_policy_escapes_the_family(tmp_path: Path, at: str) -> None:
     """Whatever policy is named or registered later, it holds at the family's levels."""
     with Client.local(at) as client:
         register_family(client, FAMILY, policies.shipped("default"))
+        client.register_policy("r-fp8", registration("{}"))
         for name in ("r", *FAMILY.rollouts):
             given = policy_for(client, name, str(tmp_path / "policy.yaml"))
             assert (given.policy.alpha_pass, given.policy.family) == (0.05 / 3, FAMILY)
