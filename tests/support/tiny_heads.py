@@ -107,11 +107,31 @@ def places_of(parents: tuple[int, ...]) -> tuple[list[int], list[int]]:
     return levels, [parents[:i].count(parent) for i, parent in enumerate(parents)]
 
 
+class ReadingHead(HiddenStateHead):
+    """A head that reads a length on the host before it proposes."""
+
+    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+        if texts.lengths[0].item() > texts.capacity:
+            raise ValueError("wanted a text within its capacity")
+        return super().propose(texts, k, sampling)
+
+
 def branching(model: Any) -> HiddenStateTree:
     """Return a tree of the target's likeliest tokens at its last position."""
-    return HiddenStateTree(model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone())
+    return HiddenStateTree(maps(model))
 
 
 def last_token_again(model: Any) -> HiddenStateHead:
     """Return a head that repeats the target's last token at every position."""
-    return HiddenStateHead(model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone())
+    return HiddenStateHead(maps(model))
+
+
+def reading(model: Any) -> ReadingHead:
+    """Return `last_token_again` as a head that reads a value."""
+    return ReadingHead(maps(model))
+
+
+def maps(model: Any) -> Tensor:
+    """Return the target's own output map at eight positions."""
+    found: Tensor = model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone()
+    return found

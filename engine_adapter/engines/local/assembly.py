@@ -1,9 +1,12 @@
 """Build the draft–verify loop of a route: models, drafter, draft length and cache capacity."""
 
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import torch
 
+from engine_adapter.engines.local import rehearsal
 from engine_adapter.engines.local.decode import DraftVerify
 from engine_adapter.engines.local.draft_length import Adaptive, ByBatch, DraftLength, Fixed
 from engine_adapter.engines.local.drafters import Drafter, EarlyExitDrafter, ModelDrafter
@@ -38,6 +41,8 @@ class Assembly:
             check_same_tokenizer(self.target, self.draft)
         ends = self.target.model.generation_config.eos_token_id
         self.end_tokens = tuple(ends if isinstance(ends, list) else [] if ends is None else [ends])
+        self.not_captured = None if route.head is None else self._fault_of_head(route.head)
+        """Why the steps of a head cannot be captured as CUDA graphs, if so."""
         self._loop: DraftVerify | None = None
         self._capacity = _LEAST_CAPACITY
         self._loop = self._made()  # now, so that errors appear before the first request
@@ -70,6 +75,7 @@ class Assembly:
             batch=self._route.batch,
             capacity=self._capacity,
             end_tokens=self.end_tokens,
+            captures=self.not_captured is None,
         )
 
     def _drafter(self) -> Drafter | None:
@@ -81,19 +87,15 @@ class Assembly:
         if route.method == "prompt_lookup":
             ends = torch.tensor(self.end_tokens, dtype=torch.long, device=self.target.model.device)
             return PromptLookup(ends)
-        return None if route.head is None else self._head(route.head)
+        return None if route.head is None else _head(route.head, self.target.model)
 
-    def _head(self, name: str) -> Drafter:
-        """Return the drafter that the user's function makes for the target."""
-        module, function = name.split(":")
-        try:
-            made: Drafter = getattr(import_module(module), function)(self.target.model)
-        except (ImportError, AttributeError) as exc:
-            raise EngineSetupError(
-                f"head: {name} cannot be had ({exc}); wanted module:function, importable here, "
-                "that takes the target's model and returns a Drafter"
-            ) from exc
-        return made
+    def _fault_of_head(self, name: str) -> str | None:
+        return rehearsal.fault(
+            self.target.model,
+            partial(_head, name),
+            self._route.num_speculative_tokens,
+            batch=self._route.batch,
+        )
 
     def _draft_cost(self) -> float:
         """Estimate a draft token's cost as a share of a verify pass, by the weights read."""
@@ -103,6 +105,19 @@ class Assembly:
         if route.early_exit_layers is not None:
             return float(route.early_exit_layers / target.config.num_hidden_layers)
         return _LOOKUP_COST if route.method == "prompt_lookup" else _HEAD_COST
+
+
+def _head(name: str, model: Any) -> Drafter:  # Any: transformers ships no types
+    """Return the drafter that the user's function makes for a target."""
+    module, function = name.split(":")
+    try:
+        made: Drafter = getattr(import_module(module), function)(model)
+    except (ImportError, AttributeError) as exc:
+        raise EngineSetupError(
+            f"head: {name} cannot be had ({exc}); wanted module:function, importable here, that "
+            "takes the target's model and returns a Drafter"
+        ) from exc
+    return made
 
 
 def _weight_bytes(loaded: LoadedModel) -> int:

@@ -18,7 +18,7 @@ from engine_adapter.engines.local.draft_length import DraftLength, Fixed
 from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.drafters import Drafter, NoDraft
 from engine_adapter.engines.local.endings import Ending
-from engine_adapter.engines.local.graphs import runner_for
+from engine_adapter.engines.local.graphs import Direct, runner_for
 from engine_adapter.engines.local.records import (
     BatchStep,
     Distributions,
@@ -52,10 +52,12 @@ class DraftVerify:
         batch: int = 1,
         capacity: int,
         end_tokens: Sequence[int] = (),
+        captures: bool = True,
     ) -> None:
         """Allocate the caches.
 
-        `capacity` counts prompt and answer; room for rejected tokens is added.
+        `capacity` counts prompt and answer; room for rejected tokens is added. `captures`: whether
+        steps run as CUDA graphs on a GPU.
         """
         self._length = length or Fixed(0 if drafter is None else 4)
         k_max = self._length.k_max
@@ -67,7 +69,7 @@ class DraftVerify:
         self._texts = Texts(batch, capacity + k_max + 1, k_max, self._device)
         self._ends = torch.tensor(end_tokens, dtype=torch.long, device=self._device)
         self._trees: dict[tuple[int, ...], DraftTree] = {}
-        self._runner = runner_for(self._device)
+        self._runner = runner_for(self._device) if captures else Direct()
         self.memory = Memory(
             self._target.weight_bytes,
             held.weight_bytes,

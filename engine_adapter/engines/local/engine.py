@@ -96,6 +96,7 @@ class LocalEngine(Engine):
             model_family=config.model_type,
             model_folder=self._target.folder,
             free_memory_bytes=self._free_bytes(),
+            advice=self._advice(),
         )
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
@@ -216,6 +217,16 @@ class LocalEngine(Engine):
     def _decode(self, token_ids: object) -> str:
         text: str = self._target.tokenizer.decode(token_ids, skip_special_tokens=True)
         return text
+
+    def _advice(self) -> tuple[str, ...]:
+        if (why := self._assembly.not_captured) is None:
+            return ()
+        words = (
+            f"the head {self._route.head} reads values on the host, or cannot run without them "
+            f"({why}): on a GPU its steps run without CUDA graphs, which takes longer; use tensor "
+            "operations alone, on the target's device"
+        )
+        return (words,)
 
     def _free_bytes(self) -> int | None:
         """Return the GPU's free memory; `None` on a CPU, whose memory the preflight check reads."""

@@ -1,0 +1,115 @@
+"""What CUDA graphs capture reads no value: every method's step runs on torch's meta device."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_heads
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from engine_adapter.engines import EngineOpener
+from engine_adapter.engines.local import (
+    Drafter,
+    DraftVerify,
+    EarlyExitDrafter,
+    Fixed,
+    ModelDrafter,
+    PromptLookup,
+    Sampling,
+)
+from engine_adapter.engines.local.rehearsal import fault, on_meta
+from engine_adapter.routes import LocalRoute
+
+SHAPE = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+}  # fmt: skip
+FAMILIES = {"llama": (LlamaForCausalLM, LlamaConfig), "qwen3": (Qwen3ForCausalLM, Qwen3Config)}
+SAMPLINGS = {
+    "greedy": Sampling(),
+    "sampled": Sampling(0.7),
+    "top-k and top-p": Sampling(0.7, 0.9, 5),
+}
+METHODS: dict[str, Callable[[Any], Drafter | None]] = {
+    "none": lambda _model: None,
+    "draft_model": lambda model: ModelDrafter(on_meta(model)),
+    "early_exit": lambda _model: EarlyExitDrafter(1),
+    "prompt_lookup": lambda model: PromptLookup(torch.tensor([2, 3], device=model.device)),
+    "head": tiny_heads.last_token_again,
+    "tree": tiny_heads.branching,
+}
+
+
+def target(family: str) -> Any:
+    """Return a model of a family in bfloat16 on the meta device."""
+    kind, config = FAMILIES[family]
+    with torch.device("meta"):
+        return kind(config(**SHAPE)).to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_step_reads_a_value(family: str, method: str, sampling: str) -> None:
+    """Drafting, verifying, the moves of the cache and the texts' growth, in two windows."""
+    model = target(family)
+    for k, batch in itertools.product((0,) if method == "none" else (1, 4, 8), (1, 3)):
+        drafter = METHODS[method](model)
+        loop = DraftVerify(model, drafter, Fixed(k), batch=batch, capacity=300, end_tokens=(2, 3))
+        with torch.inference_mode():
+            for _ in range(2):
+                draft, result, _ = loop.step(k, SAMPLINGS[sampling])
+                loop._texts.grew(200)
+        assert {draft.tokens.device.type, result.tokens.device.type} == {"meta"}
+        assert result.tokens.shape[0] == batch
+
+
+class Elsewhere(tiny_heads.HiddenStateHead):
+    """A head that mixes in a tensor of the host."""
+
+    def _logits(self, texts: Any) -> torch.Tensor:
+        return super()._logits(texts) + torch.zeros(8, SHAPE["vocab_size"])
+
+
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [
+        (tiny_heads.reading, "item"),
+        (lambda model: Elsewhere(tiny_heads.maps(model)), "device"),
+        (tiny_heads.DraftModelTree, "meta"),
+        (lambda _model: 1 / 0, "ZeroDivisionError"),
+    ],
+)
+def test_a_head_that_reads_the_device_is_found(head: Callable[[Any], Drafter], named: str) -> None:
+    """Beforehand, with its error; one of tensor operations alone has none."""
+    model = LlamaForCausalLM(LlamaConfig(**SHAPE)).eval()
+    found = fault(model, head, 4)
+    assert found is not None
+    assert named in found
+    assert fault(model, tiny_heads.last_token_again, 4) is None
+    assert fault(model, tiny_heads.branching, 8, batch=2) is None
+
+
+def test_check_says_so_of_a_head(random_pair: dict[str, Path]) -> None:
+    """Its answers are as they are; the advice names the head and the error."""
+    told = {}
+    for head in ("reading", "last_token_again"):
+        route = LocalRoute(
+            engine="local",
+            model=str(random_pair["target"]),
+            method="head",
+            head=f"tiny_heads:{head}",
+        )
+
+        async def ask(to: LocalRoute = route) -> tuple[str, ...]:
+            return (await (await EngineOpener().open(to)).probe()).advice
+
+        told[head] = asyncio.run(ask())
+    assert told["last_token_again"] == ()
+    (advice,) = told["reading"]
+    assert "the head tiny_heads:reading reads values on the host" in advice
+    assert "item" in advice
