@@ -56,6 +56,7 @@ def test_a_stream_becomes_chunks_and_a_completion() -> None:
         speculation=None,
         response_id="chatcmpl-1",
         model="served",
+        sampler="temperature=0.5",
     )
     assert asked.body == {
         "model": "m",
