@@ -226,6 +226,29 @@ def test_only_common_prompts_are_compared(table: Made) -> None:
     assert found_in(tables | {"fp8": apart}) == {}
 
 
+def test_divergences_that_are_no_ties_are_counted(table: Made) -> None:
+    """A greedy answer that diverges in the combined candidate alone is one found only together."""
+    diverging = {"k4": {3: 0.9, 4: 0.1}, "fp8": {3: 0.9, 5: None}, "both": {3: 0.9, 4: 0.1, 6: 0.9}}
+    tables = {}
+    for number, (arm, gaps) in enumerate(diverging.items()):
+        pairs = table(number, 0.5, (), range(40))
+        position = [2 if i in gaps else -1 for i in range(40)]
+        columns = {
+            "divergence_compared": pa.array([20] * 39 + [-1], pa.int64()),
+            "divergence_position": pa.array(position, pa.int64()),
+            "divergence_gap": pa.array([gaps.get(i) for i in range(40)], pa.float64()),
+            "divergence_allowed": pa.array([0.25] * 40, pa.float64()),
+            "divergence_words": pa.nulls(40, pa.string()),
+            "divergence_unknown": pa.nulls(40, pa.string()),
+        }
+        for name, column in columns.items():
+            pairs = pairs.append_column(name, column)
+        tables[arm] = pairs
+    found = found_in(tables)[None, "greedy_divergence"]
+    assert (found.n, found.only_together, found.only_one) == (39, 1, (0, 1))
+    assert found.examples == ("p006",)
+
+
 def send(client: Client, arm: str, factor: float, errors: int) -> None:
     """Store a candidate's rollout of 240 pairs."""
     rng = np.random.default_rng(len(arm))
@@ -239,7 +262,7 @@ def send(client: Client, arm: str, factor: float, errors: int) -> None:
             start = 10**18 + (2 * i + place) * 2 * 10**9
             spans.append(
                 Generation(
-                    trace_id=f"{hash((arm, i, ours)) & (2**127 - 1):032x}",
+                    trace_id=f"{1000 * FAMILY.arms.index(arm) + 2 * i + ours + 1:032x}",
                     span_id=f"{2 * i + ours + 1:016x}",
                     start_unix_ns=start,
                     end_unix_ns=start + int(took),
