@@ -37,6 +37,12 @@ ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
         for attack, memory_mib in http_attacks.ATTACKS.items()
     },
     **{
+        f"collector-{_name(attack)}": partial(
+            attacked_collector.attack_grpc, attack, memory_mib, is_http=True
+        )
+        for attack, memory_mib in http_attacks.ATTACKS_ON_EXPORTS.items()
+    },
+    **{
         f"tls-{_name(attack)}": partial(
             attacked_collector.attack_http, attack, memory_mib, tls=True
         )

@@ -80,15 +80,17 @@ def attack_http(attack: Attack, memory_mib: float, *, tls: bool = False) -> list
     ]
 
 
-def attack_grpc(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Finding]:
-    """Attack the gRPC listener of a new collector."""
+def attack_grpc(
+    attack: Attack, memory_mib: float, *, tls: bool = False, is_http: bool = False
+) -> list[Finding]:
+    """Attack the gRPC listener of a new collector, or the one for HTTP, while another exports."""
     with (
         started(tls=tls) as (url, pid, grpc_address),
         watching(pid, url, grpc_address) as observation,
     ):
         time.sleep(1)
         context = _context("h2") if tls else None
-        attack(Listener(_address(f"grpc://{grpc_address}"), context), SECONDS)
+        attack(Listener(_address(url if is_http else f"grpc://{grpc_address}"), context), SECONDS)
         time.sleep(1)
         found = observation()
     return [

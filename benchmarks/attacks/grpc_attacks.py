@@ -172,7 +172,7 @@ ATTACKS: dict[Attack, float] = {
     reset_calls: MEMORY_WITHIN_MIB,
     gzip_bombs: BODY_MEMORY_WITHIN_MIB,
     zstd_bombs: BODY_MEMORY_WITHIN_MIB,
-    large_span: 2 * BODY_MEMORY_WITHIN_MIB,
+    large_span: BODY_MEMORY_WITHIN_MIB,
     pings: MEMORY_WITHIN_MIB,
     small_pieces: MEMORY_WITHIN_MIB,
     empty_messages: MEMORY_WITHIN_MIB,

@@ -2,6 +2,7 @@
 
 import threading
 from http.client import HTTPConnection
+from itertools import cycle
 
 from backports import zstd
 
@@ -95,6 +96,26 @@ def skippable_frames(listener: Listener, seconds: float) -> None:
     _post(listener, b"\x53\x2a\x4d\x18\0\0\0\0" * (2 * _MIB // 8), seconds)
 
 
+def large_json(listener: Listener, seconds: float) -> None:
+    """Post a span, a log record or a metric with half a million values, in JSON of any form."""
+    attributes = '"attributes":[' + '{"key":"k","value":{"stringValue":"v"}},' * 499_999 + "{}]"
+    points = '"gauge":{"dataPoints":[' + '{"timeUnixNano":"1","asDouble":1},' * 499_999 + "{}]}"
+    bodies = [
+        ("traces", _json("Spans", "spans", attributes)),
+        ("traces", '{"resourceSpans":[],' + _json("Spans", "spans", attributes)[1:]),
+        ("traces", _json("Spans", "spans", attributes).replace("eS", "e_s")),
+        ("traces", _json("Spans", "spans", '"attributes":[' + "[]," * 999_999 + "[]]")),
+        ("logs", _json("Logs", "logRecords", attributes)),
+        ("metrics", _json("Metrics", "metrics", points)),
+    ]
+    for _, (path, body) in zip(until(seconds), cycle(bodies), strict=False):
+        _post_once(listener, f"/v1/{path}", body.encode(), {"Content-Type": "application/json"})
+
+
+def _json(signal: str, items: str, member: str) -> str:
+    return f'{{"resource{signal}":[{{"scope{signal}":[{{"{items}":[{{{member}}}]}}]}}]}}'
+
+
 def half_handshakes(listener: Listener, seconds: float) -> None:
     """Open 1,400 connections, and begin a TLS handshake on half of them."""
     begun = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100)
@@ -114,6 +135,8 @@ ATTACKS: dict[Attack, float] = {
     skippable_frames: BODY_MEMORY_WITHIN_MIB,
 }
 """Attacks, with the memory in MiB that each may take."""
+ATTACKS_ON_EXPORTS: dict[Attack, float] = {large_json: BODY_MEMORY_WITHIN_MIB}
+"""The same, while another client exports over gRPC."""
 TLS_ATTACKS: dict[Attack, float] = {
     half_handshakes: TLS_MEMORY_WITHIN_MIB,
     long_heads: TLS_MEMORY_WITHIN_MIB,
@@ -133,7 +156,11 @@ def _post_zstd(listener: Listener, body: bytes, seconds: float) -> None:
 def _post(listener: Listener, body: bytes, seconds: float) -> None:
     headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "zstd"}
     for _ in until(seconds):
-        connection = HTTPConnection(*listener.address, timeout=60)
-        connection.request("POST", "/v1/traces", body, headers)
-        connection.getresponse().read()
-        connection.close()
+        _post_once(listener, "/v1/traces", body, headers)
+
+
+def _post_once(listener: Listener, path: str, body: bytes, headers: dict[str, str]) -> None:
+    connection = HTTPConnection(*listener.address, timeout=60)
+    connection.request("POST", path, body, headers)
+    connection.getresponse().read()
+    connection.close()
