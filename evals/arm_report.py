@@ -1,4 +1,4 @@
-"""Render a family's grid and interactions for a terminal, and as JSON."""
+"""Render a family's grid and interactions for a terminal, as Markdown and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,8 @@ from collector.contract import Answer, Outcome, Verdict, to_document
 from evals.arm_grid import ABOUT, ArmAnswer, Grid, GridRow, SpeedUp
 from evals.interaction import Interaction
 from evals.report import STYLES
+from evals.report_formats import MARKS as ICONS
+from evals.report_formats import escaped
 from evals.verdict_answers import MARKS
 from evals.visible_text import visible
 
@@ -32,6 +34,39 @@ def to_json(
         "verdicts": {arm: to_document(verdict) for arm, verdict in verdicts.items()},
     }
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def to_markdown(grid: Grid, interactions: Sequence[Interaction]) -> str:
+    """Return Markdown for a pull request: who may ship, and a row per cohort."""
+    lines = [
+        f"## {ICONS[grid.outcome]} {grid.outcome.value}",
+        "",
+        f"**{escaped(outcome_line(grid))}**",
+        "",
+    ]
+    columns = ("Scope", *map(escaped, grid.family.arms), "Best")
+    lines += [_markdown_row(columns), f"|{'---|' * len(columns)}"]
+    for row in grid.rows:
+        cells = (
+            f"{ICONS[_OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers
+        )
+        lines.append(_markdown_row((_scope(row.cohort), *cells, escaped(row.best or "–"))))
+    shown = [one for one in interactions if one.is_informative]
+    if shown:
+        columns = ("Together", "Scope", "Metric", "Interaction", "Limits", "n", "Bad only together")
+        lines += ["", _markdown_row(columns), f"|{'---|' * len(columns)}"]
+    for one in shown:
+        of_one = (one.arm, *_interaction_cells(one)[:6])
+        lines.append(_markdown_row([*map(escaped, of_one)]))
+    return "\n".join([*lines, "", ABOUT])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _scope(cohort: str | None) -> str:
+    return "release" if cohort is None else escaped(visible(cohort))
 
 
 def print_grid(console: Console, grid: Grid, interactions: Sequence[Interaction]) -> None:
@@ -106,19 +141,23 @@ def _interactions(found: Sequence[Interaction]) -> Table:
     for name in ("Interaction", "Limits", "n", "Bad only together", "first", "second"):
         table.add_column(name, justify="right", overflow="fold")
     for one in found:
-        table.add_row(
-            "all" if one.cohort is None else escape(visible(one.cohort)),
-            one.metric.replace("_", " "),
-            interaction_number(one, one.estimate),
-            f"{interaction_number(one, one.lower)} … {interaction_number(one, one.upper)}",
-            f"{one.n:,}",
-            "" if one.only_together is None else f"{one.only_together:,}",
-            *("" if one.only_one is None else f"{count:,}" for count in one.only_one or (0, 0)),
-        )
+        table.add_row(*map(escape, _interaction_cells(one)))
     return table
 
 
-def interaction_number(one: Interaction, value: float | None) -> str:
+def _interaction_cells(one: Interaction) -> tuple[str, ...]:
+    first, second = (None, None) if one.only_one is None else one.only_one
+    return (
+        "all" if one.cohort is None else visible(one.cohort),
+        one.metric.replace("_", " "),
+        _number(one, one.estimate),
+        f"{_number(one, one.lower)} … {_number(one, one.upper)}",
+        f"{one.n:,}",
+        *("" if count is None else f"{count:,}" for count in (one.only_together, first, second)),
+    )
+
+
+def _number(one: Interaction, value: float | None) -> str:
     """Return an interaction's estimate or limit: a ratio, or a signed difference."""
     if value is None:
         return "–"

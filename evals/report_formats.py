@@ -13,28 +13,28 @@ from evals.visible_text import made_visible, visible
 
 _REFERENCE = re.compile("#(?=[0-9])")
 """What begins a reference to an issue."""
-_MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
+MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 
 def to_markdown(verdict: Verdict) -> str:
     """Return Markdown for a pull request: the verdict, its reasons, and one row per cell."""
     verdict = made_visible(verdict)
-    lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", ""]
-    lines[-1] = f"**{may_it_ship(verdict)}** {_escaped(verdict.summary)}"
+    lines = [f"## {MARKS[verdict.outcome]} {verdict.outcome.value}", "", ""]
+    lines[-1] = f"**{may_it_ship(verdict)}** {escaped(verdict.summary)}"
     answers = [*cohort_lines(verdict), *need_lines(verdict)]
-    lines += ["", *(f"- {_escaped(line)}" for line in answers)] if answers else []
+    lines += ["", *(f"- {escaped(line)}" for line in answers)] if answers else []
     lines += [""]
-    lines += [f"- {_escaped(reason)}" for reason in verdict.reasons]
+    lines += [f"- {escaped(reason)}" for reason in verdict.reasons]
     if verdict.history is not None:
-        lines += ["", *(f"- {_escaped(note)}" for note in verdict.history.notes)]
+        lines += ["", *(f"- {escaped(note)}" for note in verdict.history.notes)]
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(group) for group in worst_by_margin(verdict.findings)]
     if verdict.costs:
         lines += ["", *_costs(verdict.costs)]
     for line in scope_lines(verdict):
-        lines += ["", _escaped(line)]
-    lines += ["", f"Policy {_escaped(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
+        lines += ["", escaped(line)]
+    lines += ["", f"Policy {escaped(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
     lines[-1] += f"data `{verdict.data_hash[:12]}`."
     return "\n".join(lines)
 
@@ -96,7 +96,7 @@ def _row(group: Sequence[Finding]) -> str:
     f = group[0]
     sign = "≤" if f.bound == "max" else "≥"
     cells = (
-        "all" if f.cohort is None else _escaped(f.cohort),
+        "all" if f.cohort is None else escaped(f.cohort),
         f"{f.metric} {f.stat}",
         ", ".join(one.role.value for one in group),
         _number(f.estimate),
@@ -109,27 +109,27 @@ def _row(group: Sequence[Finding]) -> str:
 
 
 def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:
-    yield f"{_escaped(cost_words.title(costs))}:"
+    yield f"{escaped(cost_words.title(costs))}:"
     yield ""
     yield f"| Scope | {' | '.join(cost_words.COLUMNS)} | n |"
     yield "|---" * (len(cost_words.COLUMNS) + 2) + "|"
     for cost in costs:
-        scope = "all" if cost.cohort is None else _escaped(cost.cohort)
+        scope = "all" if cost.cohort is None else escaped(cost.cohort)
         yield f"| {' | '.join((scope, *cost_words.numbers(cost), f'{cost.n:,}'))} |"
     for note in cost_words.notes(costs):
         yield ""
-        yield _escaped(note)
+        yield escaped(note)
 
 
 def _outcome(f: Finding) -> str:
-    return f"{_MARKS[f.outcome]} {f.outcome.value if f.reason is None else f.reason.value}"
+    return f"{MARKS[f.outcome]} {f.outcome.value if f.reason is None else f.reason.value}"
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape text so that Markdown sees no table, tag, link or mention in it."""
     for character in "\\|<>[]`*~":
         text = text.replace(character, f"\\{character}")

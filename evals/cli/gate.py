@@ -207,10 +207,11 @@ def _decide_family(
     client: Client, family: Family, chosen: ChosenPolicy, wanted: _Wanted, form: Format
 ) -> Outcome:
     """Judge every candidate of a family, print the grid, and return its outcome."""
-    if form not in (Format.TEXT, Format.JSON):
+    if form in (Format.JUNIT, Format.GITHUB):
         raise WriteError(
-            f"--format {form}: a family is printed as text or json; `--write {form}=FILE` writes "
-            f"a file for each candidate, and `draftgate gate {family.rollouts[0]}` prints one"
+            f"--format {form}: a family is printed as text, json or markdown; `--write "
+            f"{form}=FILE` writes a file for each candidate, and `draftgate gate "
+            f"{family.rollouts[0]}` prints one"
         )
     verdicts, tables = {}, {}
     for arm in family.arms:
@@ -221,6 +222,8 @@ def _decide_family(
     _name_policy(chosen, wanted.policy)
     if form is Format.JSON:
         typer.echo(arm_report.to_json(found, together, verdicts))
+    elif form is Format.MARKDOWN:
+        typer.echo(arm_report.to_markdown(found, together))
     else:
         arm_report.print_grid(Console(), found, together)
     return found.outcome

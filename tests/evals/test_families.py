@@ -1,6 +1,7 @@
 """Families of candidates: their levels, their grid, and what two changes do together."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -325,6 +326,19 @@ def test_the_grid_says_who_may_ship(sent: tuple[str, str]) -> None:
     assert "fp8: r-fp8 fails on 240 pairs" in words
     assert "both: beyond what k4 and fp8 do alone" in words
     assert "★" in words
+
+
+def test_the_grid_is_a_table_in_markdown(sent: tuple[str, str]) -> None:
+    """For a pull request: the sentence, a row per cohort, and the interactions."""
+    lines = gate("--format", "markdown", "--no-post", *sent).stdout.splitlines()
+    assert lines[0] == "## ✅ pass"
+    assert lines[2].startswith("**r: k4, both may ship; the best: ")
+    assert lines[4] == "| Scope | k4 | fp8 | both | Best |"
+    chat = next(line for line in lines if line.startswith("| chat |"))
+    assert chat.count("|") == 6
+    assert re.match(r"\| chat \| ✅ \d\.\d\d× e2e \(", chat)
+    assert chat.endswith("| k4 |")
+    assert any(line.startswith("| both | all | failures | ") for line in lines)
 
 
 def test_a_family_has_no_single_document_for_ci(sent: tuple[str, str]) -> None:
