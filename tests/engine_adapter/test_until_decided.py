@@ -15,11 +15,13 @@ import pytest
 import scripted_server
 import yaml
 from scripted_server import Route, chat
+from typer.testing import CliRunner
 from waiting import until
 
 from collector.client import Client, ClientError
 from collector.contract import Generation
 from demo.collector_process import running
+from draftgate.commands import app
 from engine_adapter.cli.until_decided import budget_of
 from engine_adapter.errors import AdapterError, RolloutFileError, WorkloadError
 from engine_adapter.run import rollout_file
@@ -264,6 +266,13 @@ def test_other_budgets_are_refused(text: str) -> None:
     """With the two forms that are wanted."""
     with pytest.raises(RolloutFileError, match="--budget"):
         budget_of(text)
+
+
+def test_a_budget_goes_with_until_decided(tmp_path: Path) -> None:
+    """A plain run answers the whole workload."""
+    found = CliRunner().invoke(app, ["run", str(tmp_path / "rollout.yaml"), "--budget", "2h"])
+    assert found.exit_code == 2
+    assert "goes with --until-decided" in found.output
 
 
 # --- the division among looks
