@@ -5,7 +5,7 @@ A run that ends when it is decided has 2,150 at most, for about the same power. 
 simulate only the rules concerned, with 500 pairs a cohort: at most 5 % may pass, or fail, wrongly.
 Two rows compare looks with e-values, as `draftgate watch` judges shares, after every pair.
 
-    python benchmarks/until_decided.py [--releases 120] [--errors 400] [--seed 20261123]
+    python benchmarks/until_decided.py [--releases 120] [--errors 200] [--seed 20261123]
 """
 
 import argparse
@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import norm
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -34,8 +35,11 @@ from benchmarks.simulation.until_decided import (
 from collector.contract import Outcome
 from engine_adapter.run.look_plan import SHARES
 from evals import policy as policies
+from evals.gate.at_looks import FAIL_POWER, PASS_POWER
 from evals.policy import Policy
 from evals.stats.bets import log_e_path
+from evals.stats.sequential import spent_levels
+from evals.stats.tango import score
 
 FIXED, MOST, SMALL = 2000, 2150, 500
 COHORTS = 5
@@ -91,6 +95,32 @@ def errors(law: Law, metric: str, stat: str, rollouts: int, seed: int) -> dict[s
     }
 
 
+def share_at_the_margin(rollouts: int, seed: int) -> Iterator[dict[str, object]]:
+    """Simulate how often any look passes, or fails, a share of tasks whose loss is the margin."""
+    law, shares = laws.task_shares(-0.02), tuple(round(100 * share) for share in SHARES)
+    chances = [law.gained, law.lost, 1 - law.gained - law.lost]
+    to_pass, to_fail = (
+        norm.isf(spent_levels(shares, 0.05, power)) for power in (PASS_POWER, FAIL_POWER)
+    )
+    for pairs in (500, 2500, 10_000):
+        rng = np.random.default_rng([seed, pairs])
+        sizes = [round(share * pairs) for share in SHARES]
+        steps = [rng.multinomial(n, chances, rollouts) for n in np.diff([0, *sizes])]
+        counts = np.cumsum(steps, axis=0)
+        scores = np.array(
+            [
+                [score(int(gained), int(lost), n, -0.02) for gained, lost, _ in of_look]
+                for of_look, n in zip(counts, sizes, strict=True)
+            ]
+        )
+        yield {
+            "law": f"share of tasks at the margin, {pairs} pairs",
+            "rollouts": rollouts,
+            "wrong_passes": float((scores >= to_pass[:, None]).any(axis=0).mean()),
+            "wrong_fails": float((-scores >= to_fail[:, None]).any(axis=0).mean()),
+        }
+
+
 def _pooled(policy: Policy) -> Policy:
     return replace(policy, rules=tuple(r for r in policy.rules if r.scope == "pooled"))
 
@@ -121,13 +151,16 @@ def main() -> None:
     """Print one JSON line a row."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--releases", type=int, default=120)
-    parser.add_argument("--errors", type=int, default=400)
+    parser.add_argument("--errors", type=int, default=200)
     parser.add_argument("--seed", type=int, default=20261123)
     options = parser.parse_args()
     started = time.process_time()
     for law, metric, stat in AT_THE_MARGIN:
         print(json.dumps(errors(law, metric, stat, options.errors, options.seed)), flush=True)
-    for row in by_e_values(options.errors, options.seed):
+    for row in (
+        *share_at_the_margin(20 * options.errors, options.seed),
+        *by_e_values(options.errors, options.seed),
+    ):
         print(json.dumps(row), flush=True)
     for law in LAWS:
         print(json.dumps(whole(law, options.releases, options.seed)), flush=True)

@@ -77,7 +77,7 @@ def _passing(density: _Density | None, pairs: Sequence[int], i: int, score: floa
 
 
 def _kept(density: _Density | None, pairs: Sequence[int], i: int, level: float) -> _Density:
-    nodes, weights = np.polynomial.legendre.leggauss(_nodes(pairs))
+    nodes, weights = _gauss(_nodes(pairs))
     width = math.sqrt(pairs[i])
     low, high = -_FAR * width, _score(level) * width
     at = low + (high - low) * (nodes + 1) / 2
@@ -86,6 +86,13 @@ def _kept(density: _Density | None, pairs: Sequence[int], i: int, level: float) 
         return _Density(at, weights * _pdf(at / width) / width)
     scale = math.sqrt(pairs[i] - pairs[i - 1])
     return _Density(at, weights * (_pdf((at[:, None] - density.at) / scale) @ density.mass) / scale)
+
+
+@lru_cache(maxsize=8)
+def _gauss(count: int) -> tuple[Floats, Floats]:
+    """Return Gauss and Legendre's nodes on [−1, 1] and their weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return np.asarray(nodes), np.asarray(weights)
 
 
 def _nodes(pairs: Sequence[int]) -> int:
