@@ -42,6 +42,7 @@ from collector.store import Store
 TEXTS = (
     "input_messages",
     "output_messages",
+    "output_token_ids",
     "tool_definitions",
     "tool_choice",
     "context",
@@ -57,6 +58,7 @@ START = 1_700_000_000_000_000_000
 CONTENT = Content(
     input_messages='[{"role":"user","parts":[]}]',
     output_messages="[]",
+    output_token_ids="5,7,2",
     tool_definitions="[]",
     tool_choice="required",
     context=("one", "two ☃"),
@@ -830,6 +832,7 @@ SIDE: dict[str, Any] = {
     "temperature": 0.0,
     "top_p": None,
     "top_k": None,
+    "sampler": None,
     "max_tokens": 64,
     "seed": None,
     "fingerprint": None,
