@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import pytest
 import scripted_server
 import yaml
@@ -230,11 +232,13 @@ def test_a_collector_that_stops_ends_a_run(tmp_path: Path, experiment: Make) -> 
 
 def _listening(url: str) -> int:
     """Return the id of the process that serves a collector."""
-    port = url.rpartition(":")[2].strip("/")
-    found = subprocess.run(
-        ["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True
-    )
-    return int(found.stdout.partition("pid=")[2].partition(",")[0])
+    port = httpx.URL(url).port
+    (pid,) = {
+        one.pid
+        for one in psutil.net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid is not None
+    }
+    return pid
 
 
 def test_policies_that_compare_once_are_refused(experiment: Make) -> None:
