@@ -22,6 +22,8 @@ import uvicorn
 import uvloop
 from waiting import until
 
+from benchmarks.attacks.attacked_collector import attack_http
+from benchmarks.attacks.http_attacks import many_idle
 from collector.serving import bounded_connection, tls
 from collector.serving.connections import Connections, TrackedConnection
 from collector.serving.unfinished_requests import UnfinishedRequests
@@ -680,3 +682,13 @@ def test_connections_under_tls_are_let_go_of(loop_kind: str, certificate: Path) 
             until(lambda: held() - before <= 32)
         finally:
             gc.enable()
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_ten_thousand_idle_connections_hold_nobody_up() -> None:
+    """A newcomer is answered, and the idle ones take little memory."""
+    health_s, unanswered, memory_mib = attack_http(many_idle, 50)
+    assert unanswered.measured == 0
+    assert health_s.measured < 5, health_s
+    assert memory_mib.measured <= 50, memory_mib
