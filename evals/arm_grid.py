@@ -15,11 +15,12 @@ _TIMES = ("e2e", "tpot", "ttfo", "ttft")
 _STAT = "geomean_ratio"
 _OF_SAMPLE = (None, Reason.TOO_FEW, Reason.TOO_CLOSE)
 """Reasons that leave a finding's limits valid."""
-_ANSWERS = {
-    Outcome.PASS: Answer.YES,
-    Outcome.FAIL: Answer.NO,
-    Outcome.INCONCLUSIVE: Answer.UNKNOWN,
+OUTCOMES = {
+    Answer.YES: Outcome.PASS,
+    Answer.NO: Outcome.FAIL,
+    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
 }
+_ANSWERS = {outcome: answer for answer, outcome in OUTCOMES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

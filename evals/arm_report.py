@@ -9,19 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import Answer, Outcome, Verdict, to_document
-from evals.arm_grid import ABOUT, ArmAnswer, Grid, GridRow, SpeedUp
+from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, SpeedUp
 from evals.interaction import Interaction
+from evals.plain_table import plain_table
 from evals.report import STYLES
 from evals.report_formats import MARKS as ICONS
 from evals.report_formats import escaped
 from evals.verdict_answers import MARKS
 from evals.visible_text import visible
-
-_OUTCOMES = {
-    Answer.YES: Outcome.PASS,
-    Answer.NO: Outcome.FAIL,
-    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
-}
 
 
 def to_json(
@@ -48,7 +43,7 @@ def to_markdown(grid: Grid, interactions: Sequence[Interaction]) -> str:
     lines += [_markdown_row(columns), f"|{'---|' * len(columns)}"]
     for row in grid.rows:
         cells = (
-            f"{ICONS[_OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers
+            f"{ICONS[OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers
         )
         lines.append(_markdown_row((_scope(row.cohort), *cells, escaped(row.best or "–"))))
     shown = [one for one in interactions if one.is_informative]
@@ -94,16 +89,10 @@ def outcome_line(grid: Grid) -> str:
 
 
 def _grid(grid: Grid) -> Table:
-    table = Table(
-        title=f"{grid.family.name}: candidates by cohort, with speed-up and its limits",
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=None,
-        pad_edge=False,
+    table = plain_table(
+        f"{grid.family.name}: candidates by cohort, with speed-up and its limits",
+        map(escape, ("Scope", *grid.family.arms, "Best")),
     )
-    for name in ("Scope", *grid.family.arms, "Best"):
-        table.add_column(escape(name), overflow="fold")
     for row in grid.rows:
         table.add_row(
             "release" if row.cohort is None else escape(visible(row.cohort)),
@@ -114,7 +103,7 @@ def _grid(grid: Grid) -> Table:
 
 
 def _cell(one: ArmAnswer, row: GridRow) -> Text:
-    style = STYLES[_OUTCOMES[one.answer]]
+    style = STYLES[OUTCOMES[one.answer]]
     best = " ★" if row.best == one.arm else ""
     return Text(f"{MARKS[one.answer]} {speed_up_words(one.speed_up)}{best}", style=style)
 
@@ -128,18 +117,11 @@ def speed_up_words(found: SpeedUp | None) -> str:
 
 
 def _interactions(found: Sequence[Interaction]) -> Table:
-    table = Table(
-        title=escape(f"\n{found[0].arm}: beyond what {' and '.join(found[0].parts)} do alone"),
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=None,
-        pad_edge=False,
+    table = plain_table(
+        escape(f"\n{found[0].arm}: beyond what {' and '.join(found[0].parts)} do alone"),
+        ("Scope", "Metric"),
+        ("Interaction", "Limits", "n", "Bad only together", "first", "second"),
     )
-    for name in ("Scope", "Metric"):
-        table.add_column(name, overflow="fold")
-    for name in ("Interaction", "Limits", "n", "Bad only together", "first", "second"):
-        table.add_column(name, justify="right", overflow="fold")
     for one in found:
         table.add_row(*map(escape, _interaction_cells(one)))
     return table

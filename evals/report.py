@@ -24,6 +24,7 @@ from collector.contract import (
 )
 from evals import cost_words
 from evals.findings_by_margin import worst_by_margin
+from evals.plain_table import plain_table
 from evals.validity_words import load_words, place_words, valid_words
 from evals.verdict_answers import (
     cohort_lines,
@@ -119,19 +120,7 @@ def _findings(verdict: Verdict) -> Table:
 
 
 def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
-    table = Table(
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=None,
-        pad_edge=False,
-    )
-    for name in words:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")
-    return table
+    return plain_table(f"\n{title}", words, numbers)
 
 
 def _outcome(finding: Finding) -> Text:

@@ -3,18 +3,13 @@
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Answer, Family, Outcome
+from collector.contract import Family
 from dashboard import markup, words
 from dashboard.markup import Cell, Column, Html
-from evals.arm_grid import ABOUT, ArmAnswer, GridRow, grid
+from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, GridRow, grid
 from evals.interaction import Interaction, load_interactions
 from evals.registration import policy_for
 
-_OUTCOMES = {
-    Answer.YES: Outcome.PASS,
-    Answer.NO: Outcome.FAIL,
-    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
-}
 _INTERACTIONS = (
     Column("Metric", "cohort"),
     Column("Interaction", "1× or 0 is none", number=True),
@@ -32,7 +27,7 @@ def show(client: Client, family: Family, rollout: str) -> None:
     found = grid(family, [None if one is None else one.verdict for one in newest])
     st.subheader(f"Candidates of {markup.label(family.name)}", anchor="candidates")
     release, *_ = found.rows
-    st.html(markup.chips((_OUTCOMES[one.answer], _card(family, one, rollout))
+    st.html(markup.chips((OUTCOMES[one.answer], _card(family, one, rollout))
                          for one in release.answers))  # fmt: skip
     columns = [Column("Cohort"), *map(Column, family.arms), Column("Best")]
     caption = "May it ship, and its speed-up over the baseline"
@@ -55,7 +50,7 @@ def show(client: Client, family: Family, rollout: str) -> None:
 def _card(family: Family, one: ArmAnswer, rollout: str) -> Html:
     own = family.rollout_of(one.arm)
     name = markup.link("rollout", one.arm, {"rollout": own})
-    here = "this page" if own == rollout else words.OUTCOME_WORDS[_OUTCOMES[one.answer]].lower()
+    here = "this page" if own == rollout else words.OUTCOME_WORDS[OUTCOMES[one.answer]].lower()
     return markup.stacked(name, here)
 
 
@@ -66,7 +61,7 @@ def _row(row: GridRow) -> list[Cell]:
 
 
 def _answer(one: ArmAnswer, row: GridRow) -> Cell:
-    outcome = markup.outcome(_OUTCOMES[one.answer])
+    outcome = markup.outcome(OUTCOMES[one.answer])
     first = markup.joined((outcome, markup.badge("best"))) if one.arm == row.best else outcome
     if one.speed_up is None:
         because = words.ABSENT if row.cohort is None else one.because.replace("`", "")

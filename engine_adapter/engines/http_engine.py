@@ -110,15 +110,15 @@ class HttpEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent`, the chunks, and the `Answer`; raises `GenerationError`."""
-        reader = self.reader(self._description.setup)
+        reader, body = self.reader(self._description.setup), self.request_body(request)
         self._in_flight += 1
         self._overlapped += self._in_flight > 1
         overlapped = self._overlapped
         try:
-            async with aclosing(self._streamed(request, reader)) as items:
+            async with aclosing(self._streamed(request, body, reader)) as items:
                 async for item in items:
                     yield item
-            answer = replace(reader.answer(), sampler=self.sampler(self.request_body(request)))
+            answer = replace(reader.answer(), sampler=self.sampler(body))
             require_whole(answer, self.client.url + ROUTE)
             alone = self._in_flight == 1 and overlapped == self._overlapped
             yield await self._with_scraped_counts(answer, alone=alone)
@@ -128,8 +128,9 @@ class HttpEngine:
         finally:
             self._in_flight -= 1
 
-    async def _streamed(self, request: Request, reader: AnswerReader) -> AsyncGenerator[Item, None]:
-        body = self.request_body(request)
+    async def _streamed(
+        self, request: Request, body: JsonObject, reader: AnswerReader
+    ) -> AsyncGenerator[Item, None]:
         async with self.client.stream(ROUTE, body, headers=_trace_headers(request)) as stream:
             reader.take_headers(stream.headers)
             if stream.sent_s is not None:
@@ -219,9 +220,9 @@ class HttpEngine:
 
     async def _answer_question(self) -> Answer | None:
         """Return the answer to a short request; `None` if it failed in a way that may pass."""
-        reader = self.reader()
+        reader, body = self.reader(), self.request_body(QUESTION)
         try:
-            async with aclosing(self._streamed(QUESTION, reader)) as items:
+            async with aclosing(self._streamed(QUESTION, body, reader)) as items:
                 async for _ in items:
                     pass
         except GenerationError as exc:

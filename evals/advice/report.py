@@ -10,6 +10,7 @@ from rich.text import Text
 
 from collector.contract import to_document
 from evals.advice.records import Action, Advice, Estimate, ScopeAdvice
+from evals.plain_table import plain_table
 from evals.significant import significant
 
 _STYLES = {
@@ -143,18 +144,7 @@ def _by_k(advice: Advice) -> Table:
 
 
 def _table(title: str, numbers: tuple[str, ...]) -> Table:
-    table = Table(
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
-        header_style="dim",
-        box=None,
-        pad_edge=False,
-    )
-    table.add_column("Scope", overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", overflow="fold")
-    return table
+    return plain_table(f"\n{title}", ("Scope",), numbers)
 
 
 def _limits(found: Estimate | None) -> str:

@@ -169,11 +169,12 @@ def _usable(
     one: Generation, rescorer: SequenceRescorer, seeds: set[int]
 ) -> tuple[list[int], list[int]] | str:
     """Return prompt and answer as tokens, or the reason why the answer cannot be used."""
-    why = _inapplicable(one) or _not_modelled(one)
+    if (why := _inapplicable(one) or _not_modelled(one)) is not None:
+        return why
     text = answer_text(one)
     prompt = None if one.content is None else rescorer.prompt_tokens(one.content.input_messages)
-    if why is not None or text is None or prompt is None:
-        return why or "without the texts"
+    if text is None or prompt is None:
+        return "without the texts"
     if one.seed is not None and one.seed in seeds:
         return SAME_SEED
     tokens = given_tokens(one)
