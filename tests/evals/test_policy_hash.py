@@ -42,7 +42,7 @@ SECTIONS = {
         "live: {rollback: {metric: slo_exceedance, latency: e2e, threshold: 2, margin: 0.01}}\n"
     ),
     "named threshold": "live: {rollback: {metric: slo_exceedance, threshold: baseline_p99}}\n",
-    "lossless": "lossless: {}\n",
+    "no loss": "lossless: {}\n",
     "greedy": "alpha: {lossless: 0.02}\nlossless: {greedy: {max_tie_gap: 1, hazard_ratio_max: 2}}",
     "sampled": "lossless: {greedy: {max_tie_gap: auto}, sampled: {tolerance: 0.01}}\n",
     "based": "base: lossless\ncohorts: {min_n: 7}\nguard: []\nlive: {looks: [50], spend: [0.05]}\n",
@@ -51,7 +51,8 @@ HASHES = {
     "default": "4e84bfce8f4f904871e6d4531359a6de0c2184d7139602ba49ed5ccaff521c66",
     "demo": "63ae1cd4b3a9bb81fea933da4304ed4486c3d8c6396188901d248dc0559b960f",
     "demo-real": "87b39716b4205dd41ca6071643277427eaa3cfd26fe2c9bc21c9b704b2fbf7a1",
-    "lossless": "03a8090674d51c816fa76dffb05a73a455ce0062b97f3ab6588e64e63e56fbad",
+    "lossless": "dda11704f4dd1d72a429be6155df004035a4c91a69ef8ab5376757cb557b354b",
+    "no loss": "03a8090674d51c816fa76dffb05a73a455ce0062b97f3ab6588e64e63e56fbad",
     "quality": "3882334ae31612d80e04fcf581c86ec8d35f38c9fcce3a6bbc08057c5a849232",
     "rules": "400af8dfa20d5bd9bc65420750ee4adf29f91d7b184084da2708ced1eafdf5a2",
     "bare": "d7bde973d29a6eae1190f0746baa3cbaed4950883af7350a62d11da7008254c3",
