@@ -16,7 +16,8 @@ from evals.gate.arrangement import of_pairs
 from evals.gate.cells import MIN_LOG_RATIO_N, MIN_MEAN_SCORE_N, Cell
 from evals.gate.paired_limits import geomean_limits
 from evals.pairs_table import from_table
-from evals.policy import METRICS, Policy, Rule
+from evals.policy import Policy
+from evals.policy_rules import METRICS, Rule
 from evals.significant import significant
 from evals.source import load_pairs
 from evals.stats import Insufficient, Interval

@@ -1,11 +1,14 @@
-"""Read a policy's YAML, with the path of every key for error messages."""
+"""Read a policy's YAML, and describe its first mistake with the path of the key."""
 
 import difflib
-import math
-from collections.abc import Collection
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, Final, TypeVar, cast, get_args
 
 import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from evals.errors import PolicyError
 
@@ -44,94 +47,158 @@ def load_yaml(text: str, source: str) -> object:
         raise PolicyError(f"{source}: wanted YAML, got {first}") from exc
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A value of the document, with its file and path."""
+STRICT: Final = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+"""For each section of a policy: an unknown key, an infinity and a NaN are errors."""
 
-    value: object
-    source: str
-    path: str
+Number = Annotated[float, Strict()]
+Integer = Annotated[int, Strict()]
 
-    def error(self, message: str) -> PolicyError:
-        """Return an exception that names file, path and problem."""
-        parts = (self.source, self.path, message)
-        return PolicyError(": ".join(part for part in parts if part), key=self.path)
+SectionT = TypeVar("SectionT", bound="Section")
 
-    def only(self, *keys: str) -> None:
-        """Raise unless the value is a mapping with only these keys; suggest the nearest key."""
-        for key in self._mapping():
-            if key not in keys:
-                near = difflib.get_close_matches(str(key), keys, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]}?" if near else f"wanted one of {', '.join(keys)}"
-                raise self._child(str(key), None).error(f"unknown key; {hint}")
+_WANTED = {
+    "dataclass_type": "a mapping of keys",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a mapping of keys",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
 
-    def get(self, key: str) -> "Node | None":
-        """Return a key's value, `None` if the key is absent; an explicit null is an error."""
-        mapping = self._mapping()
-        if key not in mapping:
+
+class Section(BaseModel):
+    """A part of a policy file whose keys are not those of the policy."""
+
+    model_config = STRICT
+
+
+def within(wanted: str, holds: Callable[[Any], bool]) -> AfterValidator:  # Any: the field's type
+    """Return the validator of a bounded value; `wanted` describes the bounds."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(f"wanted {wanted}, got {shown(value)}")
+        return value
+
+    return AfterValidator(check)
+
+
+Text = Annotated[str, within("text", lambda text: bool(text.strip()))]
+
+
+def one_of(options: Collection[str]) -> BeforeValidator:
+    """Return the validator of a word; the message suggests the nearest option."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, str) or value not in options:
+            raise ValueError(choice(options, value))
+        return value
+
+    return BeforeValidator(check)
+
+
+def word_for_none(word: str, wanted: str, holds: Callable[[float], bool]) -> BeforeValidator:
+    """Return the validator of a bounded number, or of `word`, which is read as `None`."""
+
+    def check(value: object) -> object:
+        if value == word:
             return None
-        child = self._child(key, mapping[key])
-        if child.value is None:
-            raise child.error("wanted a value, got nothing; give one or leave the key out")
-        return child
+        if isinstance(value, bool) or not isinstance(value, int | float) or not holds(value):
+            raise ValueError(f"wanted {word} or {wanted}, got {shown(value)}")
+        return value
 
-    def required(self, key: str) -> "Node":
-        """Return a key's value or raise."""
-        child = self.get(key)
-        if child is None:
-            raise self._child(key, None).error("missing key")
-        return child
+    return BeforeValidator(check)
 
-    def mapping(self, key: str) -> "Node":
-        """Return a key's mapping, empty if the key is absent."""
-        return self.get(key) or self._child(key, {})
 
-    def items(self, key: str) -> "list[Node]":
-        """Return the entries of a key's list, none if the key is absent."""
-        child = self.get(key)
-        if child is None:
-            return []
-        if not isinstance(child.value, list):
-            raise child.error(f"wanted a list, got {child.shown()}")
-        return [Node(item, self.source, f"{child.path}[{i}]") for i, item in enumerate(child.value)]
+def choice(options: Collection[str], given: object) -> str:
+    """Return the message for a word that is none of the options."""
+    return f"wanted one of {', '.join(options)}, got {shown(given)}{_nearest(given, options)}"
 
-    def text(self) -> str:
-        """Return the value as a non-empty string or raise."""
-        if not isinstance(self.value, str) or not self.value.strip():
-            raise self.error(f"wanted text, got {self.shown()}")
-        return self.value
 
-    def number(self) -> float:
-        """Return the value as a finite number or raise."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            raise self.error(f"wanted a number, got {self.shown()}")
-        if not math.isfinite(self.value):
-            raise self.error(f"wanted a finite number, got {self.shown()}")
-        return float(self.value)
+def wrong(message: str, *keys: str) -> PydanticCustomError:
+    """Return the error to raise for a key, or a path of keys, below the validated section."""
+    return PydanticCustomError("wrong", "{message}", {"message": message, "keys": keys})
 
-    def integer(self) -> int:
-        """Return the value as a whole number or raise."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int):
-            raise self.error(f"wanted a whole number, got {self.shown()}")
-        return self.value
 
-    def one_of(self, options: Collection[str]) -> str:
-        """Return the value if it is one of the options; otherwise raise and suggest the nearest."""
-        if isinstance(self.value, str) and self.value in options:
-            return self.value
-        near = difflib.get_close_matches(str(self.value), list(options), n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise self.error(f"wanted one of {', '.join(options)}, got {self.shown()}{hint}")
+def shown(value: object) -> str:
+    """Return the value, shortened, for a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
-    def shown(self) -> str:
-        """Return the value, shortened, for a message."""
-        text = repr(self.value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
 
-    def _mapping(self) -> dict[object, object]:
-        if not isinstance(self.value, dict):
-            raise self.error(f"wanted a mapping of keys, got {self.shown()}")
-        return self.value
+def validated(document: object, source: str, model: type[SectionT]) -> SectionT:
+    """Return the validated document; raises `PolicyError` for an unknown key or the first error."""
+    _refuse_nothing(document, source, ())
+    try:
+        return model.model_validate(document)
+    except ValidationError as exc:
+        first = min(exc.errors(), key=lambda one: not _is_unknown(one))
+        path = (*first["loc"], *first.get("ctx", {}).get("keys", ()))
+        if _is_unknown(first):
+            path = (*path[:-1], str(path[-1]))
+        raise error(_message(first, model), source, path) from exc
 
-    def _child(self, key: str, value: object) -> "Node":
-        return Node(value, self.source, f"{self.path}.{key}" if self.path else key)
+
+def error(message: str, source: str, path: Iterable[object]) -> PolicyError:
+    """Return an exception that names file, path and problem."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    key = "".join(parts).removeprefix(".")
+    return PolicyError(": ".join(part for part in (source, key, message) if part), key=key)
+
+
+def _refuse_nothing(value: object, source: str, path: tuple[object, ...]) -> None:
+    """Raise for a key without a value."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if item is None:
+                message = "wanted a value, got nothing; give one or leave the key out"
+                raise error(message, source, (*path, key))
+            _refuse_nothing(item, source, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _refuse_nothing(item, source, (*path, index))
+
+
+def _is_unknown(found: ErrorDetails) -> bool:
+    return found["type"] in ("extra_forbidden", "unexpected_keyword_argument", "invalid_key")
+
+
+def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, given = found["type"], found["input"]
+    if _is_unknown(found):
+        *above, key = found["loc"]
+        keys = _keys(model, above)
+        wanted = f"; wanted one of {', '.join(keys)}"
+        return f"unknown key{_nearest(key, keys) or wanted}"
+    if kind == "missing":
+        return "missing key"
+    if kind == "literal_error":
+        return choice(re.findall(r"'([^']*)'", found["ctx"]["expected"]), given)
+    if kind in _WANTED:
+        return f"wanted {_WANTED[kind]}, got {shown(given)}"
+    return found["msg"].removeprefix("Value error, ")
+
+
+def _nearest(given: object, options: Collection[str]) -> str:
+    near = difflib.get_close_matches(str(given), options, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _keys(section: type, path: Iterable[int | str]) -> list[str]:
+    """Return the keys of the section at a path below another one."""
+    for part in path:
+        if isinstance(part, str):
+            kind = _fields(section)[part]
+            section = next(one for one in (kind, *get_args(kind)) if _is_section(one))
+    return list(_fields(section))
+
+
+def _fields(section: type) -> dict[str, Any]:  # Any: annotations
+    if issubclass(section, BaseModel):
+        return {one.alias or key: one.annotation for key, one in section.model_fields.items()}
+    return {one.name: one.type for one in fields(cast("Any", section))}
+
+
+def _is_section(kind: Any) -> bool:  # Any: an annotation
+    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel))

@@ -9,7 +9,8 @@ import numpy as np
 from evals.errors import PolicyError
 from evals.evidence import Evidence
 from evals.gate.stray import stray_cohorts
-from evals.policy import METRICS, Metric, Policy, Rule
+from evals.policy import Policy
+from evals.policy_rules import METRICS, Metric, Rule
 from evals.stats import (
     hall,
     log_ratio,

@@ -7,7 +7,7 @@ import numpy as np
 from collector.contract import Reason
 from evals.evidence import LATENCIES, Evidence, FloatColumn, Side
 from evals.gate.measured import Obstacle
-from evals.policy import METRICS
+from evals.policy_rules import METRICS
 
 FEWEST = 20
 """With fewer answers than this, some may be equal by chance."""

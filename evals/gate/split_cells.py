@@ -28,7 +28,8 @@ from evals.gate.measured import (
 from evals.gate.paired_limits import exceedances, log_quantile
 from evals.gate.score_cells import never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, without_price
-from evals.policy import QUANTILE_STATS, Policy, Rule
+from evals.policy import Policy
+from evals.policy_rules import QUANTILE_STATS, Rule
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
 from evals.stats.certain_harm import ArmMean, unpaired_mean_p, unpaired_share_p

@@ -18,7 +18,8 @@ from evals.gate.likeness import differences
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import contradictions, copies, no_moments
 from evals.gate.treatment import shortcomings
-from evals.policy import METRICS, Kind, Policy
+from evals.policy import Policy
+from evals.policy_rules import METRICS, Kind
 from evals.stats.drift import (
     ArmSeries,
     EffectOf,

@@ -8,7 +8,8 @@ import numpy as np
 from collector.contract import Watch, WatchCell, WatchCohort
 from evals.applicability import NEEDS
 from evals.evidence import BoolColumn, Counts
-from evals.policy import METRICS, Policy
+from evals.policy import Policy
+from evals.policy_rules import METRICS
 from evals.watch import bounded
 from evals.watch.acceptance import with_acceptance
 from evals.watch.doubts import with_doubts

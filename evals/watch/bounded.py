@@ -6,7 +6,8 @@ import numpy as np
 
 from collector.contract import EffectSums, EProcess, WatchCell
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.policy import METRICS, Policy
+from evals.policy import Policy
+from evals.policy_rules import METRICS
 from evals.stats import Insufficient, Interval
 from evals.stats.bets import Bets
 from evals.stats.confidence_sequence import Effects, Traffic, running_mean

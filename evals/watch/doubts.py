@@ -30,7 +30,8 @@ from evals.gate.likeness import (
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import copies_at_once, no_moments
 from evals.gate.treatment import idle_words, shortcomings, speculation_of
-from evals.policy import METRICS, Policy
+from evals.policy import Policy
+from evals.policy_rules import METRICS
 from evals.watch.seen import copied, unlike, with_mixes, with_times
 from evals.watch.window import Window
 

@@ -3,7 +3,8 @@
 import math
 
 from collector.contract import Outcome, Reason, Watch, WatchCell
-from evals.policy import METRICS, Policy
+from evals.policy import Policy
+from evals.policy_rules import METRICS
 from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 

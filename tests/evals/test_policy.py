@@ -7,7 +7,8 @@ import pytest
 from collector.contract import Role
 from evals import policy
 from evals.errors import PolicyError
-from evals.policy import Policy, Rule
+from evals.policy import Policy
+from evals.policy_rules import Rule
 
 GOOD = """
 version: 1
@@ -101,7 +102,7 @@ def rule(text: str) -> str:
         ("name: x", "p.yaml: version: missing key"),
         (
             GOOD.replace("version: 1", "version: 2"),
-            "p.yaml: version: wanted 1, the only version that this gate reads",
+            "p.yaml: version: wanted 1, the only version that this gate reads, got 2",
         ),
         (GOOD.replace("guard", "gaurd"), "p.yaml: gaurd: unknown key; did you mean guard?"),
         (

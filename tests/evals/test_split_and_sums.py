@@ -271,7 +271,7 @@ def test_tokens_that_nobody_counted_are_missing(pairs_of, evidence_of) -> None:
         ),
         ("design: paired", "wanted one of paired_replay, mirror, split, got 'paired'"),
         ("sampling: {warmup_drop: -1}", "sampling.warmup_drop: wanted at least 0, got -1"),
-        ("dependence: {stretch: 0}", "dependence.stretch: wanted at least 1, got 0"),
+        ("dependence: {stretch: 0}", "dependence.stretch: wanted requests, such as 25, or seconds"),
         ("dependence: {stretch: 30m}", "wanted requests, such as 25, or seconds, such as 30s"),
         ("prices: {baseline_per_hour: 2}", "prices.candidate_per_hour: missing key"),
         (

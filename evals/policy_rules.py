@@ -1,0 +1,170 @@
+"""The rules of a policy: the metrics, and the margins that a rule sets for them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import model_validator
+
+from collector.contract import Role
+from evals.policy_reading import Number, Section, Text, choice, one_of, within, wrong
+from evals.stats import Bound
+
+Kind = Literal["latency", "score", "failures", "tokens", "cost"]
+Scope = Literal["pooled", "cohort"]
+Pass = Annotated[Number, within("a score above 0 and at most 1", lambda score: 0 < score <= 1)]
+
+QUANTILE_STATS = ("p50_ratio", "p95_ratio", "p99_ratio")
+LATENCY_STATS = ("geomean_ratio", *QUANTILE_STATS)
+SCORE_STATS = ("diff", "mean_diff")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric, and the rules that a policy can make for it."""
+
+    kind: Kind
+    words: str
+    stats: tuple[str, ...]
+    bound: Bound
+    """`max` if more is worse."""
+    either: bool = False
+    """Whether a rule may set the margin on either side."""
+    pass_at: float = 1.0
+    """Default for the minimum score of a good answer, for stat `diff`."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is computed from times, which differ between launches of a server."""
+        return self.kind in ("latency", "cost")
+
+
+METRICS: Mapping[str, Metric] = {
+    "ttft": Metric("latency", "time to first token", LATENCY_STATS, "max"),
+    "ttfo": Metric("latency", "time to first output token", LATENCY_STATS, "max"),
+    "tpot": Metric("latency", "time per output token", LATENCY_STATS, "max"),
+    "e2e": Metric("latency", "end-to-end latency", LATENCY_STATS, "max"),
+    "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
+    "groundedness": Metric("score", "groundedness", SCORE_STATS, "min", pass_at=0.5),
+    "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
+    "format_intact": Metric("score", "answers of intact format", SCORE_STATS, "min"),
+    "parity": Metric("score", "answers equal to the baseline's", SCORE_STATS, "min"),
+    "failures": Metric("failures", "failed or missing answers", ("diff",), "max"),
+    "output_tokens": Metric(
+        "tokens", "output tokens", ("geomean_ratio", "mean_ratio"), "max", either=True
+    ),
+    "cost_per_1k_output_tokens": Metric(
+        "cost", "cost per 1,000 output tokens", ("mean_ratio",), "max"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule of the policy; with scope `cohort` it makes one cell per cohort."""
+
+    role: Role
+    metric: str
+    stat: str
+    bound: Bound
+    margin: float
+    """The worst acceptable value: a candidate/baseline ratio, or a candidate − baseline share."""
+    scope: Scope
+    cohorts: tuple[str, ...] | None
+    """The cohorts that must exist; `None`: those in which the metric applies."""
+    pass_at: float
+    """Minimum score of a good answer, for stat `diff`."""
+
+
+class RuleSection(Section):
+    """A rule, of the role which its list stands for."""
+
+    role: ClassVar[Role]
+    metric: Annotated[str, one_of(METRICS)]
+    stat: str
+    max: Number | None = None
+    min: Number | None = None
+    scope: Scope
+    cohorts: tuple[Text, ...] | None = None
+    pass_at: Pass | None = None
+
+    @property
+    def bound(self) -> Bound:
+        """The side on which the metric gets worse, or that of the margin if it may be either."""
+        metric = METRICS[self.metric]
+        return "min" if metric.either and self.min is not None else metric.bound
+
+    @model_validator(mode="after")
+    def _fits_its_metric(self) -> "RuleSection":
+        metric = METRICS[self.metric]
+        if self.stat not in metric.stats:
+            raise wrong(choice(metric.stats, self.stat), "stat")
+        self._check_margin(metric)
+        if self.cohorts is not None and self.scope != "cohort":
+            raise wrong("stands only beside scope: cohort", "cohorts")
+        if self.cohorts is not None and len({*self.cohorts}) != (len(self.cohorts) or 1):
+            raise wrong("wanted at least one cohort, each once", "cohorts")
+        if self.pass_at is not None and (metric.kind != "score" or self.stat != "diff"):
+            raise wrong("stands only beside stat: diff of a scored metric", "pass_at")
+        return self
+
+    def _check_margin(self, metric: Metric) -> None:
+        """Raise unless there is one margin, on the side where the metric gets worse."""
+        bound, other = self.bound, "min" if self.bound == "max" else "max"
+        given: float | None = getattr(self, bound)
+        if getattr(self, other) is not None:
+            if given is not None:
+                hint = "; write a rule for each" if metric.either else ""
+                raise wrong(f"wanted one margin, got both max and min{hint}")
+            more = "more" if bound == "max" else "less"
+            raise wrong(f"wanted {bound} instead: {more} {metric.words} is worse", other)
+        if given is None:
+            raise wrong(
+                f"wanted the key {bound}, the worst acceptable {self.stat} of {self.metric}"
+            )
+        if not self.stat.endswith("_ratio"):
+            self._check_difference(given)
+        elif given <= 0:
+            raise wrong(f"wanted a ratio above 0, got {given}", bound)
+
+    def _check_difference(self, margin: float) -> None:
+        loss = margin if self.bound == "max" else -margin
+        if not 0 <= loss < 1:
+            side = "from 0 to 1" if self.bound == "max" else "from -1 to 0"
+            raise wrong(f"wanted a difference of shares {side}, got {margin}", self.bound)
+        if loss == 0 and self.role is Role.PROVE:
+            message = "a margin of 0 cannot be proved by any number of pairs; wanted some slack"
+            raise wrong(message, self.bound)
+
+    @property
+    def rule(self) -> Rule:
+        """The rule, with its defaults."""
+        pass_at = METRICS[self.metric].pass_at if self.pass_at is None else self.pass_at
+        return Rule(
+            role=self.role,
+            metric=self.metric,
+            stat=self.stat,
+            bound=self.bound,
+            margin=getattr(self, self.bound),
+            scope=self.scope,
+            cohorts=self.cohorts,
+            pass_at=pass_at,
+        )
+
+
+class ProveRule(RuleSection):
+    """An entry of `prove`."""
+
+    role = Role.PROVE
+
+
+class GuardRule(RuleSection):
+    """An entry of `guard`."""
+
+    role = Role.GUARD
+
+
+class ReportRule(RuleSection):
+    """An entry of `report`."""
+
+    role = Role.REPORT
