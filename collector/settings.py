@@ -1,8 +1,9 @@
 """Deployment settings, read from the environment in one place."""
 
+import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,8 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 4318
 DEFAULT_GRPC_PORT = 4317
 MIB = 1024 * 1024
+_REDACTION_KEY = "DRAFTGATE_REDACTION_KEY"
+_LEAST_SECRET = 16
 _FLAGS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
 E = TypeVar("E", bound=StrEnum)
 
@@ -52,6 +55,8 @@ class Settings:
     """Whether prompts, answers, passages and references are kept."""
     redaction: Path | None = None
     """File with the patterns to redact in content; None: the shipped ones."""
+    redaction_key: bytes | None = field(default=None, repr=False)
+    """Secret that makes the tokens of redacted values; None: the store's own."""
     retention_spans_s: int | None = None
     """How long spans are kept; None: forever."""
     retention_content_s: int | None = None
@@ -106,6 +111,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         key_rate_per_s=_number(env, "DRAFTGATE_KEY_RATE", 0, fraction=True) or None,
         capture_content=_flag(env, "DRAFTGATE_CAPTURE_CONTENT"),
         redaction=_path(env, "DRAFTGATE_REDACTION"),
+        redaction_key=redaction_key(env),
         retention_spans_s=_duration(env, "DRAFTGATE_RETENTION_SPANS"),
         retention_content_s=_duration(env, "DRAFTGATE_RETENTION_CONTENT"),
         notify=_path(env, "DRAFTGATE_NOTIFY"),
@@ -123,6 +129,20 @@ def analytics_url(environment: Mapping[str, str] | None = None) -> str | None:
     """Return the URL of the ClickHouse that belongs to the database; None if it has none."""
     env = os.environ if environment is None else environment
     return env.get("DRAFTGATE_ANALYTICS_URL") or None
+
+
+def redaction_key(environment: Mapping[str, str] | None = None) -> bytes | None:
+    """Return the key (32 bytes) of redaction's tokens; None: the store's own. As above."""
+    env = os.environ if environment is None else environment
+    text = env.get(_REDACTION_KEY)
+    if not text:
+        return None
+    if len(text) < _LEAST_SECRET:
+        raise SettingsError(
+            f"{_REDACTION_KEY}: wanted at least {_LEAST_SECRET} characters, "
+            "such as of `openssl rand -hex 32`"
+        )
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _grpc_port(env: Mapping[str, str]) -> int | None:

@@ -74,12 +74,13 @@ class Client(
         # Imported here: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.client.asgi_transport import InProcessTransport  # noqa: PLC0415
         from collector.serving.app import create_app  # noqa: PLC0415
-        from collector.settings import Settings, analytics_url  # noqa: PLC0415
+        from collector.settings import Settings, analytics_url, redaction_key  # noqa: PLC0415
 
         settings = Settings(
             database_url=database_url,
             analytics_url=analytics_url(),
             capture_content=capture_content,
+            redaction_key=redaction_key(),
         )
         app = create_app(settings)
         try:

@@ -20,7 +20,13 @@ class ContentPolicy:
     def __init__(self, redactor: Redactor | None) -> None:
         """Keep text redacted by `redactor`; None drops all text."""
         self._redactor = redactor
-        self._redact_name = of_short_texts((redactor or _SHIPPED).text)
+        # Names are counted and grouped by: a value's token would split them.
+        self._names = _SHIPPED if redactor is None else redactor.keyed(None)
+        self._redact_name = of_short_texts(self._names.text)
+
+    def keyed(self, key: bytes) -> "ContentPolicy":
+        """Return the policy whose redacted texts have tokens made with the key."""
+        return self if self._redactor is None else ContentPolicy(self._redactor.keyed(key))
 
     @property
     def captures(self) -> bool:
@@ -52,7 +58,7 @@ class ContentPolicy:
 
     def apply_label(self, value: AttributeValue) -> AttributeValue:
         """Return the stored form of an attribute that should be a name, of any type."""
-        return (self._redactor or _SHIPPED).value(value)
+        return self._names.value(value)
 
     def apply_message(self, message: str | None) -> str | None:
         """Return the stored form of a status message: text, because engines quote prompts there."""

@@ -6,11 +6,14 @@ limit every match is replaced without its checksum test, and JSON of many small 
 whole.
 """
 
+import hashlib
 import json
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +38,13 @@ _ESCAPES = (
 )
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 
+_LEAST_TOKEN = 10_000
+_MARKER = re.compile(rb"\[redacted:[a-z][a-z0-9_]{0,39}:[0-9]{5}\]")
+_MATCHES = 64
+_BYTES_A_MATCH = 256
+"""Matches of a pattern that are replaced one by one: this many, and one more for so many bytes."""
+_BYTES_A_KERNEL = 32_768
+"""Text of this length takes about as long to replace match by match as a kernel to compile."""
 _DENSE = "[redacted:dense]"
 """Replaces JSON that has more parts to check than its length allows."""
 _BYTES_A_PART = 6
@@ -53,17 +63,31 @@ class Pattern(NamedTuple):
     """One kind of sensitive text."""
 
     name: str
-    """A match is replaced by `[redacted:name]`."""
+    """A match is replaced by `[redacted:name]`, with a key by `[redacted:name:12345]`."""
     expression: str
     """RE2 syntax."""
     narrow: Narrow | None = None
+    canonical: Callable[[bytes], bytes] = bytes
+    """Maps a match to the spelling that its token is made from."""
 
 
 class _Compiled(NamedTuple):
-    source: str
+    pattern: Pattern
     expression: Any  # Any: the library is untyped
-    replacement: bytes
-    narrow: Narrow | None
+    key: bytes | None
+
+    @property
+    def unkeyed(self) -> bytes:
+        return f"[redacted:{self.pattern.name}]".encode()
+
+    def replacement(self, value: bytes) -> bytes:
+        if self.key is None:
+            return self.unkeyed
+        name = self.pattern.name.encode()
+        canonical = name + b":" + self.pattern.canonical(value)
+        digest = hashlib.blake2b(canonical, key=self.key, digest_size=8).digest()
+        token = _LEAST_TOKEN + int.from_bytes(digest) % (10 * _LEAST_TOKEN - _LEAST_TOKEN)
+        return b"[redacted:%b:%d]" % (name, token)
 
 
 class _DenseError(Exception):
@@ -85,22 +109,29 @@ class _PartBudget:
 
 
 class Redactor:
-    """Replaces the matches of its patterns; thread-safe."""
+    """Replaces the matches of its patterns; thread-safe.
 
-    def __init__(self, patterns: Sequence[Pattern]) -> None:
-        """Compile the patterns; raises `re2.error` for one that RE2 rejects."""
-        self._patterns = [
-            _Compiled(
-                p.expression, compiled(p.expression), f"[redacted:{p.name}]".encode(), p.narrow
-            )
-            for p in patterns
-        ]
+    With a key, the replacement holds a number made from the value and the key: equal values get
+    equal numbers, different values almost always different ones. It is so short that many values
+    share it, and without the key none can be tried.
+    """
+
+    def __init__(self, patterns: Sequence[Pattern], key: bytes | None = None) -> None:
+        """Compile the patterns; raises `re2.error` for one that RE2 rejects.
+
+        `key` has 16 to 64 bytes.
+        """
+        self._patterns = [_Compiled(p, compiled(p.expression), key) for p in patterns]
         # Most text contains no match: one pass with all patterns shows it.
         either = "|".join(f"(?:{pattern.expression})" for pattern in patterns)
         self._any = compiled(either) if patterns else None
         self._any_or_exponent = compiled(f"{either}|{_EXPONENT}") if patterns else None
         # Texts cannot be joined for one pass if a pattern anchors at a text's start or end.
         self._joinable = not _ANCHORS.search(either)
+
+    def keyed(self, key: bytes | None) -> "Redactor":
+        """Return a redactor with these patterns and this key, or none."""
+        return Redactor([one.pattern for one in self._patterns], key)
 
     def value(self, value: AttributeValue) -> AttributeValue:
         """Return the value with all text in it redacted, including keys of mappings."""
@@ -285,34 +316,50 @@ def compiled(expression: str) -> Any:  # Any: the library is untyped
 
 def _replace(pattern: _Compiled, text: bytes) -> bytes:
     parts: list[bytes] = []
-    done, left = 0, 16 + len(text) // 512
+    done, left = 0, _MATCHES + len(text) // _BYTES_A_MATCH
+    markers = [marker.span() for marker in _MARKER.finditer(text)]
     for match in pattern.expression.finditer(text):
         left -= 1
-        if left < 0:  # too many matches: replace the rest at once, without `narrow`
+        if left < 0:  # too many matches: replace the rest at once, without `narrow` and the key
             at = max(done, match.start())
             parts += (text[done:at], _replace_all(pattern, text[at:]))
             return b"".join(parts)
+        if _is_inside(match.span(), markers):
+            continue
         for start, end in _narrowed(pattern, text, match.span()):
-            parts += (text[done:start], pattern.replacement)
+            parts += (text[done:start], pattern.replacement(text[start:end]))
             done = end
     return text if not parts else b"".join((*parts, text[done:]))
 
 
+def _is_inside(span: Span, markers: Sequence[Span]) -> bool:
+    """Return whether the span is part of a marker, which another pattern left."""
+    at = bisect_right(markers, span[0], key=itemgetter(0)) - 1
+    return at >= 0 and span[1] <= markers[at][1]
+
+
 def _narrowed(pattern: _Compiled, text: bytes, span: Span) -> Iterable[Span]:
     start, end = span
-    if pattern.narrow is None:
+    narrow = pattern.pattern.narrow
+    if narrow is None:
         # Ignore empty matches.
         return (span,) if end > start else ()
-    return ((start + a, start + b) for a, b in pattern.narrow(text[start:end]))
+    return ((start + a, start + b) for a, b in narrow(text[start:end]))
 
 
 def _replace_all(pattern: _Compiled, text: bytes) -> bytes:
-    """Replace every match with Arrow's RE2 kernel, which creates no Python object per match."""
+    """Replace every match.
+
+    Long texts by Arrow's RE2 kernel, which creates no Python object per match, but compiles the
+    expression each time.
+    """
+    if len(text) < _BYTES_A_KERNEL:
+        return bytes(pattern.expression.sub(pattern.unkeyed, text))
     ends = np.array([0, len(text)], np.int64)
     array = pa.Array.from_buffers(
         pa.large_string(), 1, [None, pa.py_buffer(ends), pa.py_buffer(text)]
     )
     replaced = compute.replace_substring_regex(
-        array, pattern=pattern.source, replacement=pattern.replacement.decode()
+        array, pattern=pattern.pattern.expression, replacement=pattern.unkeyed.decode()
     )
     return bytes(replaced[0].as_buffer())

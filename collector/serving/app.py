@@ -56,7 +56,7 @@ _DECODERS = 1  # decoding is bound by the GIL: a second thread would only conten
 
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its lifespan opens the store and starts and drains the writer."""
-    content = policy_of(settings)
+    policy = policy_of(settings)
     notify_targets = () if settings.notify is None else targets.read(settings.notify)
 
     @asynccontextmanager
@@ -67,6 +67,8 @@ def create_app(settings: Settings) -> FastAPI:
             analytics_url=settings.analytics_url,
             busy_timeout_s=settings.busy_timeout_s,
         )
+        own_key = await run_in_threadpool(store.redaction_key)
+        content = policy.keyed(settings.redaction_key or own_key)
         counters = Counters()
         ingest = Ingest(store, max_queue_bytes=settings.max_queue_bytes, counters=counters)
         authority = Authority(

@@ -199,6 +199,13 @@ class Store:
         ):
             return key_rates.take(connection, key_id, rate_per_s)
 
+    def redaction_key(self) -> bytes:
+        """Return the random key that the store was made with."""
+        secret = tables.secret
+        statement = select(secret.c.value).where(secret.c.name == "redaction")
+        with self.read() as connection:
+            return bytes(connection.execute(statement).scalar_one())
+
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
         """Delete one chunk of expired rows and return how many; 0 if none are left."""
         with self.transaction() as connection:

@@ -349,6 +349,14 @@ watch = Table(
     Column("key_id", String),
 )
 
+# Random keys, made with the table.
+secret = Table(
+    "secret",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+
 # Which of several collectors does the upkeep: `store.upkeep_lease`.
 upkeep_lease = Table(
     "upkeep_lease",

@@ -128,7 +128,8 @@ def test_names_are_redacted(
         assert http.post("/v1/traces", content=body_of([span]), headers=PROTOBUF).is_success
         shown = http.get(f"/api/v1/traces/{'1' * 32}").text
     assert "bob@" not in shown
-    assert shown.count("[redacted:email]") == (3 if captures else 2)
+    assert shown.count("[redacted:email]") == 2
+    assert shown.count("[redacted:email:") == (1 if captures else 0)
 
 
 @pytest.mark.parametrize("captures", [False, True])

@@ -49,11 +49,13 @@ def test_comments_are_dropped_or_redacted_as_content_is(
     database_url: str, generation_of: GenerationOf, body_of: BodyOf
 ) -> None:
     """Without capture no text is stored; with it, addresses are replaced."""
-    for capture, comment in ((False, None), (True, "ask [redacted:email]")):
+    for capture in (False, True):
         with Client.local(database_url, capture_content=capture) as client:
             client.post_traces(body_of([encode(generation_of(1))]))
             client.post_feedback([given(comment="ask ann@example.com")])
-            assert [one.comment for one in client.feedback("k4", content=True)] == [comment]
+            (kept,) = client.feedback("k4", content=True)
+            assert (kept.comment or "").startswith("ask [redacted:email:") == capture
+            assert "ann@" not in str(kept.comment)
 
 
 def test_feedback_comes_in_pages(

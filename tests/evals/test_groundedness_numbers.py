@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from grounding_passages import FACTS
 
+from collector.content import Redactor
+from collector.content import shipped as shipped_patterns
 from collector.contract import Generation
 from evals.evaluators import Groundedness
 from evals.evaluators.answers import prompt_text
@@ -115,3 +117,18 @@ def test_what_the_user_asked_is_read_or_absent(generation_of, messages, text) ->
     assert generation.content is not None
     content = replace(generation.content, input_messages=messages)
     assert prompt_text(replace(generation, content=content)) == text
+
+
+def test_a_changed_number_is_seen_through_redaction(generation_of) -> None:
+    """The right one in other spelling counts as supported, another one as unsupported."""
+    redact = Redactor(shipped_patterns(), b"k" * 32).text
+    passage = "Call +1 415 555 2671 or write to desk@clinic.example to make an appointment."
+    scores = []
+    for contact in ("call (415) 555-2671", "write to Desk@clinic.example",
+                    "call (415) 555-2672", "write to desk@clinics.example"):  # fmt: skip
+        answer = redact(f"You can {contact} to make an appointment.")
+        score = Groundedness().score(generation_of(answer=answer, context=(redact(passage),)))
+        assert score is not None
+        assert score.value is not None
+        scores.append(score.value)
+    assert min(scores[:2]) > 0.5 > max(scores[2:])
