@@ -141,7 +141,7 @@ def test_db_upgrade_creates_and_stats_counts(
         client.post_traces(body_of([encode(generation_of(1))]))
     environment = {"DRAFTGATE_DATABASE_URL": database_url}
     counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
-    filled = ("generation", "resource", "rollup_delta", "series", "span", "span_key")
+    filled = ("generation", "resource", "rollup_delta", "secret", "series", "span", "span_key")
     assert counted["rows"] == dict.fromkeys(metadata.tables, 0) | dict.fromkeys(filled, 1)
     assert counted["size_bytes"] > 0
     shown = run(command_of("db", "stats"), env=environment)

@@ -22,7 +22,7 @@ from collector.store.tables import metadata
 GenerationOf = Callable[..., Generation]
 
 KEEP = ContentPolicy(Redactor(()))
-EMPTY = dict.fromkeys(metadata.tables, 0)
+EMPTY = dict.fromkeys(metadata.tables, 0) | {"secret": 1}
 
 
 def test_opening_again_keeps_what_is_stored(
