@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*
 demo: $(READY)  ## Run the main job on real models, ending with a verdict and the dashboard (ARGS=--no-dashboard)
 	$(BIN)/draftgate demo $(ARGS)
 
-test: $(READY)  ## Run the tests that take seconds
+test: $(READY)  ## Run the tests but the slow ones
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ARGS)
 
 # Every line of the twins that all of tests/collector runs, these run, too.
@@ -37,7 +37,7 @@ test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without 
 	PYTHONPATH=$(CURDIR)/tests/support/uncompiled $(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal \
 		$(addprefix tests/collector/,$(UNCOMPILED)) tests/engine_adapter/test_transport.py $(ARGS)
 
-test-slow: $(READY)  ## Run the tests that take minutes
+test-slow: $(READY)  ## Run the slow tests, those that need the machine to themselves last
 	$(BIN)/pytest -m "slow and not alone" -n logical --dist loadfile $(ARGS)
 	$(BIN)/pytest -m "slow and alone" $(ARGS)
 

@@ -163,6 +163,7 @@ def pull_request(tmp_path: Path) -> Iterator[tuple[Forge, Mapping[str, str]]]:
         )
 
 
+@pytest.mark.slow
 def test_the_pull_request_gets_one_comment(job: Any, database: str, pull_request: Any) -> None:
     """The second verdict replaces the first, and leads to its job."""
     forge, env = pull_request
@@ -174,6 +175,7 @@ def test_the_pull_request_gets_one_comment(job: Any, database: str, pull_request
     assert "(https://github.com/acme/app/actions/runs/99)" in body
 
 
+@pytest.mark.slow
 def test_a_comment_that_fails_changes_no_verdict(
     job: Any, database: str, pull_request: Any
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_comment_that_fails_changes_no_verdict(
     assert "pull-requests: write" in ran.said
 
 
+@pytest.mark.slow
 def test_no_comment_is_asked_for(job: Any, database: str, pull_request: Any) -> None:
     """On a push, and where the workflow says so."""
     forge, env = pull_request
@@ -196,6 +199,7 @@ def test_no_comment_is_asked_for(job: Any, database: str, pull_request: Any) -> 
     assert forge.asked == []
 
 
+@pytest.mark.slow
 def test_the_bundle_is_signed(job: Any, database: str, pull_request: Any, tmp_path: Path) -> None:
     """By the job's key, which is left nowhere; the statement names the job."""
     key = keys.generate(tmp_path / "judge.pem")
@@ -225,6 +229,7 @@ def test_actions_are_pinned() -> None:
         assert re.fullmatch(r" # v[0-9.]+", comment)
 
 
+@pytest.mark.slow
 def test_inconclusive_may_pass(job: Any, database: str) -> None:
     """Where the workflow says so; a fail never does."""
     given = {"policy": "policy.yaml", "database": database, "inconclusive": "pass"}
@@ -232,6 +237,7 @@ def test_inconclusive_may_pass(job: Any, database: str) -> None:
     assert job(rollout="bad", **given).code == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_fails(job: Any, database: str) -> None:
     """An unknown rollout and a wrong policy fail the job, and the summary says why."""
     ran = job(rollout="none", policy="policy.yaml", database=database)
@@ -240,6 +246,7 @@ def test_what_cannot_be_judged_fails(job: Any, database: str) -> None:
     assert "::error title=draftgate::" in ran.said
 
 
+@pytest.mark.slow
 def test_inputs_are_data(job: Any, database: str, tmp_path: Path) -> None:
     """No step writes an input into its script: a rollout's name cannot be a command."""
     scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]

@@ -49,6 +49,7 @@ def rollout_file(random_pair: dict[str, Path], tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_run_evaluate_gate_and_dashboard_work_with_a_key(
     rollout_file: Path, tmp_path: Path, free_port: Callable[[], int]
 ) -> None:

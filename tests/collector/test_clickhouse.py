@@ -180,6 +180,7 @@ def test_minutes_become_hours(
     assert summed.e2e_s_sum == pytest.approx(len(inside))
 
 
+@pytest.mark.slow
 def test_a_killed_collector_leaves_nothing_half_seen(tmp_path: Path) -> None:
     """A process that dies in the middle of a batch: the next one reads and writes on."""
     pytest.importorskip("chdb")

@@ -182,6 +182,7 @@ def test_an_error_is_told_once_and_ends(
     sender.nothing_is_lost()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "carry_out"),
     [("span_key", False), ("generation", False), *((table, True) for table in WRITES)],
@@ -276,6 +277,7 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
     assert max(reads) < count / 3, reads
 
 
+@pytest.mark.slow
 def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: str) -> None:
     """Of a day's rollups the hours inside and the minutes near the ends, in one statement."""
     series, minutes = 40, 24 * 60

@@ -769,6 +769,7 @@ def test_a_local_client_keeps_what_was_posted(
     assert writers() == before
 
 
+@pytest.mark.slow
 def test_a_local_client_that_nobody_closes_lets_the_program_end(database_url: str) -> None:
     """What was answered is durable already, so nothing keeps the interpreter waiting."""
     script = (

@@ -476,6 +476,7 @@ def test_the_connection_that_was_silent_longest_makes_room(loop_kind: str) -> No
         assert answer(busy) == 200
 
 
+@pytest.mark.slow
 def test_half_bodies_do_not_fill_the_memory(serving: Serving) -> None:
     """Some are read, and then end, for others wait; one that is sent whole meanwhile is stored."""
     with contextlib.ExitStack() as stack:

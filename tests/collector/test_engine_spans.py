@@ -266,6 +266,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["before insert", "after insert", "before alter", "after alter"])
 def test_a_collector_killed_while_it_joins(tmp_path: Path, place: str) -> None:
     """Wherever it dies on ClickHouse, the times are in the row and in the rollups in the end, once.

@@ -154,6 +154,7 @@ def test_a_message_beyond_the_limit_is_not_to_be_sent_again(
         assert export(b"") == b""
 
 
+@pytest.mark.slow
 def test_a_bomb_over_grpc_holds_no_more_than_the_limit(serve: Serve, database_url: str) -> None:
     """A gigabyte of zeros, a thousand times smaller on the wire, is stopped while inflating."""
     server = serve(database_url, env={"DRAFTGATE_MAX_BODY_BYTES": str(64 * MIB)})
@@ -302,6 +303,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
     assert not Path(database_url.removeprefix("sqlite:///")).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "env"), [(["--no-grpc"], {}), ([], {"DRAFTGATE_GRPC_PORT": "off"})]
 )

@@ -368,6 +368,7 @@ def test_the_oldest_goes_for_a_newcomer(serving: Serving) -> None:
         assert peer.status(peer.call(message(b"x"))) == "0"
 
 
+@pytest.mark.slow
 def test_half_messages_share_one_room(serving: Serving) -> None:
     """Others are not read meanwhile; who holds the room and stops, ends."""
     most = 0

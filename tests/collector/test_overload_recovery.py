@@ -50,6 +50,7 @@ def _answering(statuses: Iterator[int]) -> Iterator[str]:
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_recovery_is_seen_while_the_load_still_waits_for_answers() -> None:
     """Requests that the load left behind, and its result, do not hold the first question up.

@@ -129,6 +129,7 @@ def test_a_full_file_system(
     assert any("free some space" in line or "check disk" in line for line in said(server))
 
 
+@pytest.mark.slow
 def test_a_folder_made_read_only_under_a_running_collector(
     tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_folder_made_read_only_under_a_running_collector(
     said(server)
 
 
+@pytest.mark.slow
 def test_connections_that_were_opened_read_only_are_not_kept(
     tmp_path: Path,
     serve: Serve,
@@ -240,6 +242,7 @@ def test_a_lock_held_for_long(
     assert any("another process is writing to it: try again" in line for line in said(server))
 
 
+@pytest.mark.slow
 def test_a_postgresql_server_that_is_stopped(
     postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
 ) -> None:

@@ -63,7 +63,7 @@ class Rollout:
         return [json.loads(one)["after"] for one in found]
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "clickhouse"])
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("clickhouse", marks=pytest.mark.slow)])
 def rollout(
     request: pytest.FixtureRequest,
     new_settings: Callable[[str], Settings],

@@ -34,6 +34,7 @@ def only_run(parent: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_small_demo_goes_the_whole_way_and_claims_nothing(tmp_path: Path) -> None:
     """On 8 pairs all is inconclusive; spans, scores and verdicts are in the database."""
     command = [*DEMO, "--pairs", "8", "--no-dashboard", "--folder", str(tmp_path)]

@@ -69,12 +69,14 @@ def test_the_job_ends_as_the_verdict(run: Run, forge: Forge, tmp_path: Path) -> 
     assert (tmp_path / folder / "bundle.zip").exists()
 
 
+@pytest.mark.slow
 def test_without_a_token_there_is_no_note(run: Run, forge: Forge) -> None:
     """The job ends as the verdict all the same."""
     assert run().returncode == 3
     assert forge.asked == []
 
 
+@pytest.mark.slow
 def test_a_note_that_fails_changes_no_verdict(run: Run, forge: Forge) -> None:
     """It is said in the job's log."""
     forge.fault = lambda _method, _number: 403
@@ -83,6 +85,7 @@ def test_a_note_that_fails_changes_no_verdict(run: Run, forge: Forge) -> None:
     assert "the merge request has no new note" in ran.stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_be_judged_fails(run: Run, forge: Forge) -> None:
     """There is no verdict to write a note of."""
     ran = run(DRAFTGATE_ROLLOUT="none", **FORGE_TOKEN)

@@ -38,6 +38,7 @@ async def completed(engine: ArmProcess) -> Answer:
     return items[-1]
 
 
+@pytest.mark.slow
 def test_both_arms_answer_as_in_one_process(random_pair: dict[str, Path], tmp_path: Path) -> None:
     """`processes: per_arm` stores the same texts and counts, and leaves no process behind."""
     (tmp_path / "prompts.jsonl").write_text(

@@ -29,6 +29,7 @@ def sweep(folder: Path, document: dict[str, object], *options: str) -> tuple[int
     return result.exit_code, result.stdout, " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_each_configuration_is_a_rollout_that_the_advisor_reads(
     random_pair: dict[str, Path], tmp_path: Path
 ) -> None:

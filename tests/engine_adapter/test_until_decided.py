@@ -130,6 +130,7 @@ def experiment(tmp_path: Path) -> Iterator[Make]:
         yield make
 
 
+@pytest.mark.slow
 def test_a_good_candidate_passes_before_the_prompts_run_out(experiment: Make) -> None:
     """Exit 0 at an early look; the gate says the same; plain runs and lone spans change nothing."""
     here = experiment()
@@ -163,6 +164,7 @@ def test_harm_ends_a_run_at_once(experiment: Make) -> None:
     assert found["generations"] <= 2 * 2 * PROMPTS * 0.3
 
 
+@pytest.mark.slow
 def test_the_prompts_run_out(experiment: Make) -> None:
     """Exit 3, and the verdict says how many more it would take."""
     tight = POLICY.replace("-0.10", "-0.03")
@@ -174,6 +176,7 @@ def test_the_prompts_run_out(experiment: Make) -> None:
     assert verdict["prompts_needed"] > 0
 
 
+@pytest.mark.slow
 def test_a_budget_of_pairs(experiment: Make) -> None:
     """A look that would exceed it is not begun; a larger one goes on, under the same policy."""
     here = experiment()
@@ -186,6 +189,7 @@ def test_a_budget_of_pairs(experiment: Make) -> None:
     assert further["verdict"]["policy_hash"] == found["verdict"]["policy_hash"]
 
 
+@pytest.mark.slow
 def test_a_budget_of_time(experiment: Make) -> None:
     """What was answered is stored, and does not count until its look is complete."""
     here = experiment(mode="constant", rate=2)
@@ -195,6 +199,7 @@ def test_a_budget_of_time(experiment: Make) -> None:
     assert len(here.stored()) == found["generations"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on(experiment: Make, ended_by: signal.Signals) -> None:
     """Its state is what is stored: no pair is asked twice, and the looks stay where they were."""

@@ -184,6 +184,7 @@ def test_a_slower_hour_of_the_other_rollout_does_not_count_as_its_k() -> None:
     assert found.cost.draft_s == pytest.approx(0.001)
 
 
+@pytest.mark.slow
 def test_limits_cover_the_truth_as_often_as_they_say() -> None:
     """Of simulated rollouts, about 5 % have a lower limit of E(4) above the truth."""
     above = 0

@@ -172,6 +172,7 @@ def test_forests_of_another_training_are_refused(data, minilm, trained, tmp_path
         finished(data, minilm, trained, tmp_path, missing=1)
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
     """The layers are the same, to the last bit, whether or not the run was broken off."""
     from training.groundedness_model import fit

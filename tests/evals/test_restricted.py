@@ -198,6 +198,7 @@ def test_huge_programs_are_not_read(runner) -> None:
     assert runner.run("x = 1\n" * 40_000, TESTS) == Ran("longer than 200000 characters")
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(runner) -> None:
     """When the worker dies between programs a new one takes over."""
     assert runner.run(SIMPLE, TESTS) == Ran(None)

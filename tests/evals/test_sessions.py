@@ -61,6 +61,7 @@ def test_parity_is_not_owed_by_own_histories(evidence_of, side) -> None:
         assert bool(known[0]) is (own is None)
 
 
+@pytest.mark.slow
 def test_the_level_holds_for_sessions() -> None:
     """At the margin at most .06 of rollouts of 80 sessions pass; ignoring sessions, .14 would."""
     rates = [rate for rate in of_sessions(150, 20261122, 80) if rate.what == "pass"]

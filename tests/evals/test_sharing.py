@@ -66,6 +66,7 @@ def test_two_workers_share_without_overlap(url: str, store: Callable[[int, int],
     }
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_left_another_finishes(
     url: str, store: Callable[[int, int], None]
 ) -> None:

@@ -130,7 +130,9 @@ def fail_rate(n: int, loss: float, gain: float, level: float) -> float:
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.0005, 0.002, 0.02])
-@pytest.mark.parametrize(("n", "level"), [(200, 0.05), (200, 0.0008), (600, 0.0025)])
+@pytest.mark.parametrize(
+    ("n", "level"), [(200, 0.05), (200, 0.0008), pytest.param(600, 0.0025, marks=pytest.mark.slow)]
+)
 def test_never_fails_more_often_than_its_level(n, gain, level) -> None:
     """With the loss at the margin a fail is as rare as it says, also in sparse tables."""
     assert fail_rate(n, 0.02, gain, level) <= level * (1 + 1e-6)

@@ -91,6 +91,7 @@ def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
     assert servers(command) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampling", "sampler"),
     [
@@ -156,6 +157,7 @@ def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -
     assert "candidate: start holds {k}" in " ".join(found.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
     """An A/A control and two draft lengths, each with the width that its server was given."""
     path = rollout(tmp_path, command, "{k}")
@@ -191,6 +193,7 @@ prove:
 """
 
 
+@pytest.mark.slow
 def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -> None:
     """Servers start three times an arm; times hold over launches, and each launch is shown."""
     path = rollout(tmp_path, command, "3")
@@ -220,6 +223,7 @@ def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -
     assert servers(command) == []
 
 
+@pytest.mark.slow
 def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path) -> None:
     """Two launches of each k, none of them shared."""
     path = rollout(tmp_path, command, "{k}")
@@ -236,6 +240,7 @@ def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path) 
     assert servers(command) == []
 
 
+@pytest.mark.slow
 def test_another_quantisation_is_checked_run_and_judged(command: str, tmp_path: Path) -> None:
     """The arms differ in it alone, its policy needs no drafts, the verdict names the change."""
     path = rollout(tmp_path, command, "3")

@@ -324,6 +324,7 @@ def sums(counted: list[Speculation | None]) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["recorded", "own"])
 def test_sessions_are_the_same_with_and_without_drafts(
     plain: Served, drafted: Served, tmp_path: Path, history: str

@@ -35,6 +35,7 @@ def spans(reply: server.Reply | None = None) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_each_call_is_a_generation_with_the_engines_counts() -> None:
     """Streamed, where LiteLLM drops the engine's fields, in both APIs; a failed call is told."""

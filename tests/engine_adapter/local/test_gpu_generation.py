@@ -32,6 +32,7 @@ def document() -> Any:  # Any: JSON
     return json.loads(last)
 
 
+@pytest.mark.slow
 def test_it_measures_every_place_in_one_call() -> None:
     """A baseline and each k, batch by batch; transformers and telemetry beside them."""
     found = document()

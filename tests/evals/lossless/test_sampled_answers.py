@@ -81,6 +81,7 @@ def test_what_cannot_be_used_is_left_out_and_counted(
     assert document["tokens"] == 2 * answers
 
 
+@pytest.mark.slow
 def test_real_samples_of_a_speculating_route(tmp_path: Path) -> None:
     """They are quiet under the target that verified them, and alarm under the draft alone."""
     document = {
@@ -112,6 +113,7 @@ def test_the_engine_s_own_tokens_are_audited(audited: Callable[..., Any]) -> Non
     assert (document["answers"], document["tokens"], document["left_out"]) == (2, 6, {})
 
 
+@pytest.mark.slow
 def test_a_candidate_that_samples_from_another_model_fails(tmp_path: Path) -> None:
     """By `audit` and by `gate --rescore`, which without the model decides nothing and says why."""
     target = {"engine": "transformers", "model": str(MODELS / "target")}

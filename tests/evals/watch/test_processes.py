@@ -61,6 +61,7 @@ def pairs(client: Client) -> int:
     return 0 if found is None else found.pairs
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_doubled_and_cut_off(tmp_path: Path, policy_file: Path) -> None:
     """SIGKILL, two at once, and a collector that goes away: every pair counts once, off once."""
