@@ -4,13 +4,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collector.contract import acceptance_collapsed
+from collector.contract import Change, acceptance_collapsed
 from evals.evidence import BoolColumn, Evidence, Side
 from evals.gate.sampled_cells import sampled
 
+_MISCOUNTED = 0.05
+"""Share of equal answers whose counts may differ: text can be cut into tokens in several ways."""
+
 
 def suspicions(evidence: Evidence) -> tuple[str, ...]:
-    """Return sentences on what looks broken: where acceptance collapsed."""
+    """Return sentences on what looks broken: where acceptance collapsed, and wrong counts."""
+    return (*_collapses(evidence), *_miscounts(evidence))
+
+
+def _collapses(evidence: Evidence) -> tuple[str, ...]:
     side = evidence.candidate
     counted = side.speculated & side.answered & side.counts_usable & ~side.fallback
     if _collapsed(side, counted):
@@ -21,6 +28,22 @@ def suspicions(evidence: Evidence) -> tuple[str, ...]:
         for where, rows in _parts(evidence)
         if _collapsed(side, counted & rows)
     )
+
+
+def _miscounts(evidence: Evidence) -> Iterator[str]:
+    """Yield a sentence if greedy answers that equal the baseline's are counted otherwise."""
+    found = evidence.divergences
+    if found is None or evidence.change not in (None, Change.SPECULATION):
+        return
+    theirs, ours = evidence.baseline.output_tokens, evidence.candidate.output_tokens
+    equal = (found.compared >= 0) & (found.position < 0) & np.isfinite(theirs) & np.isfinite(ours)
+    wrong = int((theirs != ours)[equal].sum())
+    if wrong > _MISCOUNTED * int(equal.sum()):
+        yield (
+            f"output tokens are miscounted: {wrong:,} of {int(equal.sum()):,} greedy answers equal "
+            f"the baseline's and have another count, {ours[equal].sum():,.0f} tokens where the "
+            f"baseline counts {theirs[equal].sum():,.0f}"
+        )
 
 
 def _parts(evidence: Evidence) -> Iterator[tuple[str, BoolColumn]]:

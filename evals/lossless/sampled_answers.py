@@ -94,6 +94,8 @@ class ArmAudit:
     """Tests an arm's sampled tokens against the baseline's distribution, answer by answer.
 
     Answers with equal seeds share their randomness, so only the first answer of each seed counts.
+    If the engine counted another number of tokens than a text has, its tokens are known only if all
+    of them are those that the seed gives: then the count is wrong, and the answer is audited.
     """
 
     def __init__(self, rescorer: SequenceRescorer, tolerance: float, seed: int = 0) -> None:
@@ -109,15 +111,26 @@ class ArmAudit:
         usable = _usable(one, self._rescorer, self._seeds)
         if isinstance(usable, str):
             return AuditedAnswer(left_out=usable)
-        prompt, emitted = usable
-        tokens, steps = np.array(emitted), _steps(one)
-        laws = law(self._rescorer.answer_logits(prompt, emitted), steps)
+        tokens, steps = np.array(usable.tokens), _steps(one)
+        laws = law(self._rescorer.answer_logits(usable.prompt, usable.tokens), steps)
+        missed = misses(one, steps, laws, tokens)
+        if not usable.counted and (missed is None or missed.any()):
+            return AuditedAnswer(left_out=CUT)
+        if one.seed is not None:
+            self._seeds.add(one.seed)
         self._state = self._state.after(observe(laws, tokens, None, self._rng))
         audited = AuditedAnswer(len(tokens), self._state.log_e)
-        if (missed := misses(one, steps, laws, tokens)) is None:
+        if missed is None:
             return audited
         self._misses = self._misses.after(missed)
         return audited._replace(seeded_tokens=len(missed), seeded_log_e=self._misses.log_e)
+
+
+class _Usable(NamedTuple):
+    prompt: list[int]
+    tokens: list[int]
+    counted: bool = True
+    """Whether the engine counted as many."""
 
 
 class AuditTally:
@@ -165,9 +178,7 @@ def _not_modelled(one: Generation) -> str | None:
     return None if usable else UNREADABLE
 
 
-def _usable(
-    one: Generation, rescorer: SequenceRescorer, seeds: set[int]
-) -> tuple[list[int], list[int]] | str:
+def _usable(one: Generation, rescorer: SequenceRescorer, seeds: set[int]) -> _Usable | str:
     """Return prompt and answer as tokens, or the reason why the answer cannot be used."""
     if (why := _inapplicable(one) or _not_modelled(one)) is not None:
         return why
@@ -177,13 +188,11 @@ def _usable(
         return "without the texts"
     if one.seed is not None and one.seed in seeds:
         return SAME_SEED
-    tokens = given_tokens(one)
-    tokens = tokens or _checked_tokens(rescorer.tokens(text), one, rescorer.end_token)
-    if not tokens or max(tokens) >= rescorer.vocabulary:
-        return FOREIGN if tokens else CUT
-    if one.seed is not None:
-        seeds.add(one.seed)
-    return prompt, tokens
+    given = given_tokens(one)
+    found = (given, True) if given else _cut(rescorer.tokens(text), one, rescorer.end_token)
+    if not found[0] or max(found[0]) >= rescorer.vocabulary:
+        return FOREIGN if found[0] else CUT
+    return _Usable(prompt, *found)
 
 
 def _inapplicable(one: Generation) -> str | None:
@@ -201,13 +210,13 @@ def given_tokens(one: Generation) -> list[int] | None:
     return ids if one.output_tokens in (None, len(ids)) else None
 
 
-def _checked_tokens(tokens: list[int], one: Generation, end_token: int) -> list[int] | None:
-    """Return the tokens if their number matches the engine's count, with the end token if counted.
+def _cut(tokens: list[int], one: Generation, end_token: int) -> tuple[list[int], bool]:
+    """Return the tokens of a text, and whether the engine counted as many.
 
     An answer that stopped by itself ends with an end token, which its text lacks. Some engines do
     not count that token, and an answer stopped by a stop string has none.
     """
     ended = [*tokens, end_token] if one.finish_reasons == ("stop",) else tokens
     if one.output_tokens is None or one.output_tokens == len(ended):
-        return ended
-    return tokens if one.output_tokens == len(tokens) else None
+        return ended, True
+    return (tokens, True) if one.output_tokens == len(tokens) else (ended, False)

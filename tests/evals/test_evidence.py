@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from collector.contract import Acceptance, Arm, ArmLatency, Percentiles, QualityCounts
+from collector.contract import (
+    Acceptance,
+    Arm,
+    ArmLatency,
+    Change,
+    Percentiles,
+    QualityCounts,
+)
 from evals import pairs_table, policy
 from evals.acceptance import acceptance
 from evals.divergence import divergence
@@ -280,6 +287,38 @@ def test_a_suspicion_stands_in_the_verdict_whatever_it_is(evidence_of, side) -> 
     assert verdict.outcome == "pass"
     assert len(verdict.suspicions) == 1
     assert "Suspected: acceptance collapsed: 3.0% of 4,000 draft tokens" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("equal", "counted", "change", "named"),
+    [
+        (20, 26, None, True),
+        (20, 25, None, False),
+        (19, 26, Change.QUANTIZATION, False),
+        (0, 26, None, False),
+    ],
+)
+def test_equal_answers_with_other_token_counts_are_named(
+    evidence_of, side, equal: int, counted: int, change: Change | None, named: bool
+) -> None:
+    """Not where texts differ, and not where the arms are no longer one engine on one model."""
+    rows = [
+        {
+            "prompt_id": f"p{i:03}",
+            "baseline": side(temperature=0.0, output_tokens=25),
+            "candidate": side(temperature=0.0, output_tokens=counted if i % 2 else 25),
+        }
+        for i in range(20)
+    ]
+    at = np.where(np.arange(20) < equal, -1, 3)
+    words = np.full(20, None, dtype=object)
+    none = np.full(20, np.nan)
+    compared = Divergences(np.full(20, 24), at, none, none, words, words)
+    found = suspicions(replace(evidence_of(rows), divergences=compared, change=change))
+    assert bool(found) is named
+    if named:
+        assert found[0].startswith("output tokens are miscounted: 10 of 20 greedy answers equal")
+        assert "510 tokens where the baseline counts 500" in found[0]
 
 
 def test_divergence_is_counted_by_cohort_and_load(evidence_of, side) -> None:

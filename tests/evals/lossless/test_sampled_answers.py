@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from twenty_prompts import MODELS, ROOT
@@ -15,6 +16,14 @@ from collector.client import Client
 from collector.contract import Arm, Content
 from demo.collector_process import running
 from draftgate.commands import app
+from evals.lossless.rescoring import TransformersRescorer
+from evals.lossless.sampled_answers import CUT, ArmAudit
+from evals.lossless.sampler_law import law
+from evals.lossless.seeded_draws import draws
+
+SEED = 45
+"""Draws no special token."""
+TEMPERATURE = (("temperature", 0.9),)
 
 
 @pytest.fixture
@@ -111,6 +120,38 @@ def test_the_engine_s_own_tokens_are_audited(audited: Callable[..., Any]) -> Non
     """Though the text would be cut into fewer."""
     _, document = audited(ids="1,2,3", output_tokens=3)
     assert (document["answers"], document["tokens"], document["left_out"]) == (2, 6, {})
+
+
+def drawn(rescorer: TransformersRescorer, prompt: list[int], seed: int) -> str:
+    """Return the text of twelve tokens that llama.cpp would draw with the seed."""
+    tokens: list[int] = []
+    for number in draws(seed, 12):
+        logits = rescorer.next_logits([*prompt, *tokens])[None]
+        tokens.append(int(np.searchsorted(law(logits, TEMPERATURE)[0].cumsum(), number)))
+    return " ".join(rescorer.shown(token).strip("'") for token in tokens)
+
+
+@pytest.mark.parametrize(("other", "answers"), [(None, 1), ("north", 0)])
+def test_tokens_that_the_seed_confirms_are_audited_whatever_the_engine_counts(
+    random_pair: dict[str, Path], generation_of: Any, other: str | None, answers: int
+) -> None:
+    """A wrong count is then the engine's. With a word that the seed does not give, none is."""
+    rescorer = TransformersRescorer(random_pair["target"])
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "the order"}]}])
+    prompt = rescorer.prompt_tokens(asked)
+    assert prompt is not None
+    words = drawn(rescorer, prompt, SEED).split()
+    assert len(words) == 12
+    words[6] = other or words[6]
+    one = generation_of(
+        1, " ".join(words), provider="llama_cpp", seed=SEED, sampler="temperature=0.9",
+        temperature=0.9, output_tokens=14, finish_reasons=("length",),
+    )  # fmt: skip
+    assert one.content is not None
+    one = replace(one, content=replace(one.content, input_messages=asked))
+    found = ArmAudit(rescorer, 0.005).take(one)
+    assert (found.tokens, found.seeded_tokens) == ((12, 12) if answers else (None, None))
+    assert found.left_out == (None if answers else CUT)
 
 
 @pytest.mark.slow
