@@ -13,6 +13,7 @@ from dashboard import address, markup, refreshing, rollout_choice, states, words
 from dashboard.sections import (
     acceptance,
     arms,
+    capacity,
     cohorts,
     cost,
     distributions,
@@ -113,6 +114,9 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     quality.show(narrowed(verdict.quality, cohort))
     structured_answers.show(narrowed(verdict.structured_answers, cohort))
     divergence.show(narrowed(verdict.divergence, cohort))
+    if verdict.capacity:
+        st.subheader("Capacity", anchor="capacity")
+        capacity.show(narrowed(verdict.capacity, cohort), verdict.goodput_ms)
     st.subheader("Cost", anchor="cost")
     cost.show(narrowed(verdict.costs, cohort), shown)
 

@@ -35,6 +35,7 @@ _METRICS = {
     "ttfo": "TTFO",
     "tpot": "TPOT",
     "e2e": "end to end",
+    "goodput": "within the bounds of goodput",
     "format_intact": "intact format",
     "parity": "equal to the baseline's answer",
     "greedy_divergence": "divergence of greedy answers",

@@ -7,7 +7,7 @@ from evals.evidence import BoolColumn, Evidence, Side
 def acceptance(evidence: Evidence) -> tuple[Acceptance, ...]:
     """Return the acceptance of each arm that speculated: all pairs first, then each cohort."""
     found = []
-    for cohort in (None, *evidence.cohorts):
+    for cohort in (None, *evidence.all_cohorts):
         for arm in Arm:
             side, scope = evidence.side(arm), evidence.scope(cohort)
             if (side.speculated & side.present & scope).any():

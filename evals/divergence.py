@@ -48,7 +48,7 @@ def _compared(evidence: Evidence) -> _Compared:
 def _scopes(
     evidence: Evidence,
 ) -> Iterator[tuple[str | None, tuple[int, int] | None, BoolColumn]]:
-    for cohort in (None, *evidence.cohorts):
+    for cohort in (None, *evidence.all_cohorts):
         yield cohort, None, evidence.scope(cohort)
     in_flight = evidence.candidate.column("concurrency")
     bands = [load_band(concurrency) for concurrency in in_flight]

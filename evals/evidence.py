@@ -82,6 +82,19 @@ class PerPosition(NamedTuple):
         return PerPosition(row, self.position[chosen], self.tokens[chosen], self.given[rows])
 
 
+class LengthBands(NamedTuple):
+    """The pairs' bands of input tokens, which are cohorts besides those that requests name."""
+
+    names: tuple[str, ...]
+    """The declared bands from the shortest, and that of unknown lengths if a pair is in it."""
+    of: Counts
+    """Each pair's index into `names`."""
+
+    def take(self, rows: BoolColumn) -> "LengthBands":
+        """Return the bands of only these pairs, with every name."""
+        return LengthBands(self.names, self.of[rows])
+
+
 class Divergences(NamedTuple):
     """First divergences of pairs' greedy answers, from their texts; one entry per pair."""
 
@@ -255,6 +268,8 @@ class Evidence:
     """None unless the run declared looks, to end when it is decided."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
     """Applicability of each metric, computed over the whole rollout."""
+    bands: LengthBands | None = None
+    """None unless the policy declares bands of input tokens."""
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -294,14 +309,21 @@ class Evidence:
         """Whether the candidate must speculate; true unless another kind of change is recorded."""
         return self.change is None or self.change.is_of_drafts
 
+    @property
+    def all_cohorts(self) -> tuple[str, ...]:
+        """The cohorts that requests name, then the bands of input tokens."""
+        return (*self.cohorts, *(() if self.bands is None else self.bands.names))
+
     def side(self, arm: Arm) -> Side:
         """Return the columns of one arm."""
         return self.baseline if arm is Arm.BASELINE else self.candidate
 
     def scope(self, cohort: str | None) -> BoolColumn:
-        """Return the mask of a cohort; `None`: all pairs."""
+        """Return the mask of a cohort, or of a band of input tokens; `None`: all pairs."""
         if cohort is None:
             return np.ones(len(self), dtype=np.bool_)
+        if self.bands is not None and cohort in self.bands.names:
+            return np.asarray(self.bands.of == self.bands.names.index(cohort))
         if cohort not in self.cohorts:
             return np.zeros(len(self), dtype=np.bool_)
         return np.asarray(self.cohort_of == self.cohorts.index(cohort))
@@ -323,6 +345,7 @@ class Evidence:
             launches=None if self.launches is None else self.launches.take(rows),
             looks=None if self.looks is None else self.looks.take(rows),
             applies={metric: found.take(rows) for metric, found in self.applies.items()},
+            bands=None if self.bands is None else self.bands.take(rows),
         )
 
     def in_cohorts_of(self, rows: BoolColumn) -> BoolColumn:

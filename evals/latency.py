@@ -17,7 +17,7 @@ def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...
     counted = {arm: evidence.complete if paired else evidence.side(arm).present for arm in Arm}
     return tuple(
         _of(evidence.side(arm), seconds[arm], counted[arm] & evidence.scope(cohort), arm, cohort)
-        for cohort in (None, *evidence.cohorts)
+        for cohort in (None, *evidence.all_cohorts)
         for arm in Arm
     )
 

@@ -8,9 +8,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from collector.contract import Change, Family, Role
+from collector.contract import Change, Family, InputBands, Role
 from evals.errors import PolicyError
 from evals.policy_reading import (
     Integer,
@@ -29,6 +29,7 @@ from evals.policy_sections import (
     Dependence,
     DependenceSection,
     Design,
+    Goodput,
     HourlyPrices,
     LaunchRules,
     Live,
@@ -70,6 +71,10 @@ class Policy:
     """`None`: the default, without a rollback."""
     lossless: Lossless | None = None
     """`None`: answers are compared only by their scores."""
+    goodput: Goodput | None = None
+    """`None`: no bounds on the times of good requests."""
+    input_tokens: tuple[int, ...] | None = None
+    """First lengths of the bands of input tokens but the lowest; `None`: no bands."""
     family: Family | None = None
     """The family whose size has divided every level; `None` for a rollout alone."""
 
@@ -177,7 +182,7 @@ def _shipped_folder() -> Traversable:
     return resources.files("evals") / "policies"
 
 
-_LATER = ("live", "lossless", "launches", "family")
+_LATER = ("live", "lossless", "launches", "goodput", "input_tokens", "family")
 """Sections that older canonical policies lack."""
 
 
@@ -187,12 +192,17 @@ class _Alpha(Section):
     lossless: OpenUnit = 0.01
 
 
+def _bands(cuts: tuple[int, ...]) -> tuple[int, ...]:
+    return InputBands(cuts).cuts
+
+
 class _Cohorts(Section):
     min_n: Annotated[Integer, within("at least 1 pair", lambda n: n >= 1)] = 1
     set_aside_below: Annotated[
         Integer, within("a number of pairs, or 0 to set none aside", lambda n: n >= 0)
     ] = _SET_ASIDE_BELOW
     weights: Literal["baseline_traffic"] = "baseline_traffic"
+    input_tokens: Annotated[tuple[Integer, ...], AfterValidator(_bands)] | None = None
 
 
 class _PolicyFile(Section):
@@ -212,6 +222,7 @@ class _PolicyFile(Section):
     live: LiveSection | None = None
     lossless: LosslessSection | None = None
     launches: LaunchRules | None = None
+    goodput: Goodput | None = None
     prove: tuple[ProveRule, ...] = ()
     guard: tuple[GuardRule, ...] = ()
     report: tuple[ReportRule, ...] = ()
@@ -220,6 +231,9 @@ class _PolicyFile(Section):
     def _proves_something(self) -> "_PolicyFile":
         if not self.prove:
             raise wrong("prove: wanted at least one rule; a gate that proves nothing cannot pass")
+        rules = (*self.prove, *self.guard, *self.report)
+        if self.goodput is None and any(rule.metric == "goodput" for rule in rules):
+            raise wrong("missing; wanted the bounds that a rule for `goodput` needs", "goodput")
         if self.live is not None:
             self.live.check_spend(self.alpha.passing)
         return self
@@ -241,6 +255,8 @@ class _PolicyFile(Section):
             validity=self.validity,
             prices=self.prices,
             launches=self.launches,
+            goodput=self.goodput,
+            input_tokens=self.cohorts.input_tokens,
             live=None if self.live is None else self.live.live(alpha.passing),
             lossless=None if self.lossless is None else self.lossless.lossless(alpha.lossless),
         )

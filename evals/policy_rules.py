@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import model_validator
 
@@ -10,7 +10,8 @@ from collector.contract import Role
 from evals.policy_reading import Number, Section, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
-Kind = Literal["latency", "score", "failures", "tokens", "cost"]
+Kind = Literal["latency", "score", "goodput", "failures", "tokens", "throughput", "cost"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Scope = Literal["pooled", "cohort"]
 Pass = Annotated[Number, within("a score above 0 and at most 1", lambda score: 0 < score <= 1)]
 
@@ -36,7 +37,12 @@ class Metric:
     @property
     def timed(self) -> bool:
         """Whether it is computed from times, which differ between launches of a server."""
-        return self.kind in ("latency", "cost")
+        return self.kind in ("latency", "goodput", "throughput", "cost")
+
+    @property
+    def scored(self) -> bool:
+        """Whether each answer has a value from 0 to 1, of which more is better."""
+        return self.kind in ("score", "goodput")
 
 
 METRICS: Mapping[str, Metric] = {
@@ -49,10 +55,12 @@ METRICS: Mapping[str, Metric] = {
     "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
     "format_intact": Metric("score", "answers of intact format", SCORE_STATS, "min"),
     "parity": Metric("score", "answers equal to the baseline's", SCORE_STATS, "min"),
+    "goodput": Metric("goodput", "requests within the bounds of goodput", ("diff",), "min"),
     "failures": Metric("failures", "failed or missing answers", ("diff",), "max"),
     "output_tokens": Metric(
         "tokens", "output tokens", ("geomean_ratio", "mean_ratio"), "max", either=True
     ),
+    "throughput": Metric("throughput", "output tokens per second", ("mean_ratio",), "min"),
     "cost_per_1k_output_tokens": Metric(
         "cost", "cost per 1,000 output tokens", ("mean_ratio",), "max"
     ),

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import PlainValidator, model_validator
 
@@ -23,6 +23,7 @@ Latency = Literal["ttft", "ttfo", "tpot", "e2e"]
 Control = Literal["optional", "required"]
 OpenUnit = Annotated[Number, within("a number between 0 and 1", lambda value: 0 < value < 1)]
 Positive = Annotated[Integer, within("at least 1", lambda count: count >= 1)]
+Milliseconds = Annotated[Number, within("milliseconds above 0", lambda ms: ms > 0)]
 Price = Annotated[Number, within("a price above 0", lambda price: price > 0)]
 
 
@@ -110,6 +111,37 @@ class LaunchRules:
 
     min: Positive
     """Minimum number of independent launches for a cell of times to decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goodput:
+    """The bounds within which a request counts as good; `None` is no bound."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    ttft_ms: Milliseconds | None = None
+    ttfo_ms: Milliseconds | None = None
+    tpot_ms: Milliseconds | None = None
+    e2e_ms: Milliseconds | None = None
+    share: OpenUnit | None = None
+    """The share of good requests that a rate must hold, for `draftgate sweep --rates`."""
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` without any bound."""
+        if not self.bounds_ms:
+            keys = ", ".join(f"{metric}_ms" for metric in get_args(Latency))
+            raise ValueError(f"wanted at least one bound of {keys}")
+
+    @property
+    def bounds_ms(self) -> dict[str, float]:
+        """The bounds that are given, by their key."""
+        keys = (f"{metric}_ms" for metric in get_args(Latency))
+        return {key: ms for key in keys if (ms := getattr(self, key)) is not None}
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The bounds in seconds, by their metric."""
+        return {key.removesuffix("_ms"): ms / 1000 for key, ms in self.bounds_ms.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

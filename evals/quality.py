@@ -10,7 +10,7 @@ def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
     found: list[QualityCounts] = []
     for metric in evidence.metrics:
         scores = evidence.scores(metric)
-        scopes = {c: scores.applicable & evidence.scope(c) for c in (None, *evidence.cohorts)}
+        scopes = {c: scores.applicable & evidence.scope(c) for c in (None, *evidence.all_cohorts)}
         found += [_of(scores, metric, c, scope) for c, scope in scopes.items() if scope.any()]
     return tuple(found)
 

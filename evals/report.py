@@ -22,7 +22,7 @@ from collector.contract import (
     Verdict,
     to_document,
 )
-from evals import cost_words
+from evals import capacity_words, cost_words
 from evals.findings_by_margin import worst_by_margin
 from evals.plain_table import plain_table
 from evals.validity_words import load_words, place_words, valid_words
@@ -63,6 +63,8 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         console.print(_acceptance(verdict.acceptance))
     if verdict.structured_answers:
         console.print(_structured(verdict.structured_answers))
+    if verdict.capacity:
+        console.print(_capacity(verdict))
     if verdict.costs:
         console.print(_costs(verdict.costs))
         for note in cost_words.notes(verdict.costs):
@@ -172,6 +174,14 @@ def _structured(rows: tuple[StructuredAnswers, ...]) -> Table:
             "any" if row.in_flight is None else load_words(row.in_flight),
             *(shown for side in sides for shown in (valid_words(side), place_words(side) or "–")),
         )
+    return table
+
+
+def _capacity(verdict: Verdict) -> Table:
+    title = capacity_words.title(verdict.goodput_ms)
+    table = _table(title, ("Scope", "Arm"), capacity_words.COLUMNS)
+    for row in verdict.capacity:
+        table.add_row(_scope(row.cohort), row.arm.value, *capacity_words.numbers(row))
     return table
 
 

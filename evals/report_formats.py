@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import CostComparison, Finding, Outcome, Role, Verdict
-from evals import cost_words
+from evals import capacity_words, cost_words
 from evals.findings_by_margin import worst_by_margin, worst_first
 from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
@@ -30,6 +30,8 @@ def to_markdown(verdict: Verdict) -> str:
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(group) for group in worst_by_margin(verdict.findings)]
+    if verdict.capacity:
+        lines += ["", *_capacity(verdict)]
     if verdict.costs:
         lines += ["", *_costs(verdict.costs)]
     for line in scope_lines(verdict):
@@ -106,6 +108,16 @@ def _row(group: Sequence[Finding]) -> str:
         ", ".join(_outcome(one) for one in group),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _capacity(verdict: Verdict) -> Iterator[str]:
+    yield f"{escaped(capacity_words.title(verdict.goodput_ms))}:"
+    yield ""
+    yield f"| Scope | Arm | {' | '.join(capacity_words.COLUMNS)} |"
+    yield "|---" * (len(capacity_words.COLUMNS) + 2) + "|"
+    for row in verdict.capacity:
+        scope = "all" if row.cohort is None else escaped(row.cohort)
+        yield f"| {' | '.join((scope, row.arm.value, *capacity_words.numbers(row)))} |"
 
 
 def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:

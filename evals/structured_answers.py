@@ -79,7 +79,7 @@ def _scopes(
 ) -> Iterator[tuple[str | None, Band | None, BoolColumn]]:
     counts = sum((arm.loads for arm in arms), Counter[Band]())
     loads = sorted(band for band, n in counts.items() if n >= _LEAST_SHARE * counts.total())
-    for cohort in (None, *evidence.cohorts):
+    for cohort in (None, *evidence.all_cohorts):
         rows = evidence.scope(cohort)
         for load in (None, *(loads if len(loads) > 1 else ())):
             yield cohort, load, rows

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.client import Client
-from collector.contract import Finding, Outcome, Reason, Role, Verdict
+from collector.contract import Finding, Outcome, Reason, Role, Verdict, is_input_band
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evidence import Evidence
 from evals.gate.at_looks import require_judgeable
 from evals.gate.release import judge_cells, release_outcome
-from evals.gate.warmup import after_warmup
+from evals.gate.warmup import prepared
 from evals.policy import Policy
 from evals.registration import policy_for
 from evals.source import judge, load_evidence
@@ -64,7 +64,7 @@ def verdict(client: Client, rollout: str, policy: Policy) -> Verdict:
 
 def next_looks(evidence: Evidence, policy: Policy, *, count: int) -> NextLooks:
     """Judge the looks taken, and choose those to complete next, of `count` in each cohort."""
-    findings = judge_cells(after_warmup(evidence, policy.sampling.warmup_drop), policy)
+    findings = judge_cells(prepared(evidence, policy), policy)
     taken = {} if evidence.looks is None else evidence.looks.taken
     return chosen(findings, {cohort: taken.get(cohort, 0) for cohort in evidence.workload}, count)
 
@@ -83,7 +83,7 @@ def chosen(findings: tuple[Finding, ...], taken: Mapping[str, int], count: int) 
         return NextLooks(outcome, findings, {}, taken, waiting)
     if (suspect := _suspect(findings, left)) is not None:
         return NextLooks(outcome, findings, {suspect: left[suspect] + 1}, taken, waiting)
-    pooled = any(f.cohort is None for f in waiting)
+    pooled = any(f.cohort is None or is_input_band(f.cohort) for f in waiting)
     wanted = {c: n for c, n in left.items() if pooled or any(f.cohort == c for f in waiting)}
     lowest = min(wanted.values(), default=0)
     ahead = {cohort: n + 1 for cohort, n in wanted.items() if n == lowest}

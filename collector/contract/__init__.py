@@ -23,6 +23,11 @@ from collector.contract.documents import Document, DocumentError, from_document,
 from collector.contract.family import Family
 from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.finish import failure_of
+from collector.contract.input_bands import (
+    InputBands,
+    bands_named,
+    is_input_band,
+)
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
 from collector.contract.notification import Notification, NotificationType
 from collector.contract.price import RoutePrice, price_of
@@ -81,6 +86,7 @@ from collector.contract.verdict import (
     Acceptance,
     Answer,
     AnswerValidity,
+    ArmCapacity,
     ArmLatency,
     CohortAnswer,
     CostComparison,
@@ -120,6 +126,7 @@ __all__ = [
     "Answer",
     "AnswerValidity",
     "Arm",
+    "ArmCapacity",
     "ArmLatency",
     "ArmServed",
     "ArmSummary",
@@ -150,6 +157,7 @@ __all__ = [
     "Fields",
     "Finding",
     "Generation",
+    "InputBands",
     "LaunchCounts",
     "Lease",
     "LeaseRenewal",
@@ -209,6 +217,7 @@ __all__ = [
     "WatchUpdate",
     "acceptance_collapsed",
     "assemble",
+    "bands_named",
     "counts_usable",
     "decode",
     "encode",
@@ -218,6 +227,7 @@ __all__ = [
     "interpret",
     "interpret_resource",
     "is_generation",
+    "is_input_band",
     "not_modelled",
     "price_of",
     "read_sampler",

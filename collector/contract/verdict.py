@@ -242,6 +242,25 @@ class CostComparison:
     """Why numbers are None."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmCapacity:
+    """What one arm served in one scope; a second is one from its first start to its last end."""
+
+    cohort: str | None
+    arm: Arm
+    requests: int
+    """In paired designs those of all pairs, whether or not an answer arrived."""
+    good: int | None
+    """Requests answered within the policy's bounds of goodput; None without bounds."""
+    unknown: int | None
+    """Requests of which it is unknown, such as answers without usable times."""
+    good_per_s: float | None
+    output_tokens_per_s: float | None
+    """None if an answer's number of tokens is unknown."""
+    in_flight: float | None
+    """Mean answers of the scope in flight while there are any."""
+
+
 class Answer(StrEnum):
     """Whether the candidate may be released to a cohort."""
 
@@ -355,6 +374,10 @@ class Verdict:
     quality: tuple[QualityCounts, ...]
     divergence: tuple[DivergedAnswers, ...] = ()
     """For the pool, for each cohort, and for each load if several were recorded."""
+    goodput_ms: Mapping[str, float] = field(default_factory=dict)
+    """The policy's bounds of goodput in milliseconds: `ttft_ms`, `tpot_ms`, …"""
+    capacity: tuple[ArmCapacity, ...] = ()
+    """For the pool and each cohort; empty unless the policy bounds goodput or judges throughput."""
     costs: tuple[CostComparison, ...] = ()
     """For the pool and each cohort; empty if no answer carries a price."""
     structured_answers: tuple[StructuredAnswers, ...] = ()

@@ -9,6 +9,7 @@ from dashboard import markup, static_forest, words
 from dashboard.markup import Html
 from dashboard.sections import (
     acceptance,
+    capacity,
     cost,
     divergence,
     findings,
@@ -51,6 +52,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
             quality.COLUMNS,
             map(quality.row, verdict.quality),
         ),
+        *_capacity(verdict),
         *cost.tables(verdict.costs, ()),
         *_structured(verdict),
         *_divergence(verdict),
@@ -62,6 +64,11 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
 def _looks(verdict: Verdict) -> list[Html]:
     made = markup.table(looks.TITLE, looks.COLUMNS, looks.rows(verdict))
     return [made] if verdict.looks else []
+
+
+def _capacity(verdict: Verdict) -> list[Html]:
+    given = verdict.capacity
+    return [capacity.table(given, verdict.goodput_ms)] if given else []
 
 
 def _structured(verdict: Verdict) -> list[Html]:

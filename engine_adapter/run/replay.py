@@ -215,7 +215,12 @@ class _Replay:
             while (turns := phases.current) is not None:
                 async with LoopWatch() as watch, phases.time_limit():
                     await runner.run(
-                        experiment, turns, concurrency=concurrency, record=record, ended=ended
+                        experiment,
+                        turns,
+                        concurrency=concurrency,
+                        record=record,
+                        ended=ended,
+                        loop_per_arm=served.load.loop == "per_arm",
                     )
                 self._loop_lags_s += watch.lags_s
                 await asyncio.to_thread(phases.advance, sender.flush)

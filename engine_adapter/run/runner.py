@@ -53,6 +53,7 @@ async def run(
     concurrency: int | None,
     record: Record,
     ended: Ended = _ignore,
+    loop_per_arm: bool = False,
 ) -> None:
     """Answer the turns, and call `record` with each generation as it completes.
 
@@ -62,13 +63,25 @@ async def run(
     with an `error_type`. Warm-up turns are answered but not recorded, and all of them end before
     the first counted turn begins.
 
+    With `loop_per_arm`, each arm has a loop of its own: `concurrency` and the number of requests in
+    flight that a generation records are then the arm's.
+
     The turns of a session of an arm stand together in the schedule and are asked one after the
     other. In a closed loop a session keeps its slot while its user thinks.
     """
     warmup, counted = _split(schedule)
     await _Run(experiment, concurrency or 1, record, ended).answer_all(warmup)
+    loops = _by_arm(counted) if loop_per_arm else [counted]
     with garbage.loaded_set_aside():
-        await _Run(experiment, concurrency, record, ended).answer_all(counted)
+        runs = (_Run(experiment, concurrency, record, ended).answer_all(turns) for turns in loops)
+        await asyncio.gather(*runs)
+
+
+def _by_arm(turns: Iterable[Turn]) -> list[list[Turn]]:
+    found: dict[str, list[Turn]] = {}
+    for turn in turns:
+        found.setdefault(turn.arm, []).append(turn)
+    return list(found.values())
 
 
 def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:

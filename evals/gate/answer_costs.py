@@ -8,6 +8,7 @@ import numpy as np
 from collector.contract import RoutePrice, price_of
 from evals.evidence import Evidence, FloatColumn, Side
 from evals.gate.conditions import MAX_LOAD_RATIO
+from evals.gate.time_in_use import time_in_use
 from evals.policy import Policy
 from evals.policy_sections import HourlyPrices
 
@@ -112,25 +113,12 @@ def _sharing(evidence: Evidence, policy: Policy) -> tuple[str | None, float | No
             "the price of an hour is shared by all requests in flight, of which live traffic "
             "records a part; replay the requests, or give prices by token"
         ), None
-    spent = {arm: _time_in_use(side) for side, arm in evidence.arms}
-    if any(busy_s <= 0 for busy_s, _ in spent.values()):
+    spent = {arm: time_in_use(side) for side, arm in evidence.arms}
+    loads = {arm: load for arm, used in spent.items() if (load := used.in_flight) is not None}
+    if len(loads) < len(spent):
         return "no usable time of an answer is known", None
-    loads = {arm: flown_s / busy_s for arm, (busy_s, flown_s) in spent.items()}
     if max(loads.values()) > MAX_LOAD_RATIO * min(loads.values()):
         words = " and ".join(f"{load:.1f} for the {arm}" for arm, load in loads.items())
         return f"the arms ran under other load: in flight {words}", None
-    busy_s, flown_s = (sum(values) for values in zip(*spent.values(), strict=True))
-    return None, flown_s / busy_s
-
-
-def _time_in_use(side: Side) -> tuple[float, float]:
-    """Return the seconds with a request in flight at a route, and the sum over requests."""
-    timed = side.present & ~side.times_flagged & ~side.fallback & (side.e2e_s > 0)
-    order = np.argsort(side.start_unix_ns[timed], kind="stable")
-    start_ns = side.start_unix_ns[timed][order]
-    end_ns = start_ns + np.rint(side.e2e_s[timed][order] * 1e9).astype(np.int64)
-    if len(start_ns) == 0:
-        return 0.0, 0.0
-    reached_ns = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
-    busy_ns = np.maximum(end_ns - np.maximum(start_ns, reached_ns), 0)
-    return float(busy_ns.sum()) / 1e9, float((end_ns - start_ns).sum()) / 1e9
+    every = spent.values()
+    return None, sum(used.flown_s for used in every) / sum(used.busy_s for used in every)

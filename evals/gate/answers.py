@@ -22,7 +22,9 @@ def cohort_answers(
     in the pool of all pairs; otherwise unknown. `findings` includes those without a cell.
     """
     of_cells = {cell.cohort for cell, _ in judged if cell.cohort is not None}
-    cohorts = sorted({*of_cells, *evidence.cohorts, *evidence.workload}.difference(aside))
+    bands = () if evidence.bands is None else evidence.bands.names
+    named = sorted({*of_cells, *evidence.cohorts, *evidence.workload}.difference(bands))
+    cohorts = [cohort for cohort in (*named, *bands) if cohort not in aside]
     pooled = [f for f in findings if f.cohort is None and f.role is not Role.REPORT]
     broken = [f.metric for f in pooled if f.outcome is Outcome.FAIL]
     return tuple(_answer(cohort, judged, broken, evidence) for cohort in cohorts)

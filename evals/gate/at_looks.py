@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collector.contract import Finding, Outcome, Reason, Role, ScopeLooks
+from collector.contract import Finding, Outcome, Reason, Role, ScopeLooks, is_input_band
 from evals.declared_looks import DeclaredLooks
 from evals.errors import PolicyError
 from evals.evidence import Evidence
@@ -123,8 +123,8 @@ def _at_scope(
 
 
 def _cohorts(cohort: str | None, evidence: Evidence) -> tuple[str, ...]:
-    """Return the cohorts of a scope: of the pool, all that were planned or have come."""
-    if cohort is not None:
+    """Return a scope's cohorts: of the pool or of a band, all that were planned or have come."""
+    if cohort is not None and not is_input_band(cohort):
         return (cohort,)
     there = set() if evidence.looks is None else set(evidence.looks.pairs)
     return tuple(sorted(there | set(evidence.workload)))
@@ -204,7 +204,8 @@ def scope_looks(
     if looks is None:
         return ()
     found = []
-    for cohort in dict.fromkeys(cell.cohort for cell in cells):
+    scopes = dict.fromkeys(cell.cohort for cell in cells if not is_input_band(cell.cohort))
+    for cohort in scopes:
         cohorts = _cohorts(cohort, evidence)
         of = [f for c, f in zip(cells, findings, strict=True) if c.cohort == cohort]
         found.append(

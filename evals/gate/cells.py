@@ -4,10 +4,9 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import numpy as np
-
+from evals.applicability import Applicability
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence import BoolColumn, Evidence
 from evals.gate.stray import stray_cohorts
 from evals.policy import Policy
 from evals.policy_rules import METRICS, Metric, Rule
@@ -48,6 +47,11 @@ class Cell:
         """Name and version of the method that judges the cell."""
         paired, unpaired = _METHODS.get(self.rule.stat, (quantile_ratio.METHOD,) * 2)
         return paired if self.paired else unpaired
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the statistic is a ratio candidate/baseline, not a difference."""
+        return self.rule.stat.endswith("_ratio")
 
     @property
     def chain(self) -> tuple[str, str, str | None, str, float]:
@@ -96,18 +100,22 @@ def _scopes(rule: Rule, evidence: Evidence, aside: Collection[str]) -> tuple[str
         return (None,)
     if rule.cohorts is not None:
         return rule.cohorts
-    if not evidence.cohorts:
+    if not evidence.all_cohorts:
         return (None,)
-    planned = tuple(sorted({*evidence.cohorts, *evidence.workload}.difference(aside)))
+    named = sorted({*evidence.cohorts, *evidence.workload})
+    bands = () if evidence.bands is None else evidence.bands.names
+    planned = tuple(cohort for cohort in (*named, *bands) if cohort not in aside)
     if METRICS[rule.metric].kind != "score":
         return planned
     found = evidence.applicability(rule.metric)
     if not found.owed.any():
         return (None,)
-    concerned = evidence.cohort_of[found.owed | found.unsure]
-    there = {evidence.cohorts[i] for i in np.unique(concerned[concerned >= 0])}
-    missing = set(planned) - set(evidence.cohorts)  # the metric may apply in these
-    return tuple(cohort for cohort in planned if cohort in there | missing) or (None,)
+    return tuple(c for c in planned if _may_concern(found, evidence.scope(c))) or (None,)
+
+
+def _may_concern(found: Applicability, scope: BoolColumn) -> bool:
+    """Return whether a metric applies, or may apply, in a scope; of one without pairs it may."""
+    return not scope.any() or bool(((found.owed | found.unsure) & scope).any())
 
 
 def least_pairs(rule: Rule, cohort: str | None, policy: Policy) -> int:

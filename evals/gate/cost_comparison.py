@@ -30,7 +30,7 @@ def cost_comparisons(evidence: Evidence, policy: Policy) -> tuple[CostComparison
         return ()
     looks = 1 if evidence.looks is None else max(1, evidence.looks.count)
     at_a_look = replace(policy, alpha_pass=policy.alpha_pass / looks)
-    found = (_comparison(evidence, costs, at_a_look, c) for c in (None, *evidence.cohorts))
+    found = (_comparison(evidence, costs, at_a_look, c) for c in (None, *evidence.all_cohorts))
     return tuple(replace(one, confidence=1 - policy.alpha_pass) for one in found)
 
 

@@ -127,7 +127,7 @@ def _undecided(
 ) -> Obstacle:
     """Return the obstacle that launches or pairs are lacking, with their number."""
     if interval.launches is not None and interval.launches.binds:
-        seen = len(interval.launches.ratios)
+        seen = len(interval.launches.values)
         return too_few_launches(seen, launches_to_decide(cell, interval.launches, *levels))
     return undecided_words(cell, measured, pairs_to_decide(cell, measured, *levels))
 
@@ -148,7 +148,7 @@ def finding_of(
         reason=None if obstacle is None else obstacle.reason,
         bound=rule.bound,
         margin=rule.margin,
-        unit="ratio" if rule.stat.endswith("_ratio") else "difference",
+        unit="ratio" if cell.is_ratio else "difference",
         confidence=1 - policy.alpha_pass,
         n=measured.n,
         n_needed=None if obstacle is None else obstacle.n_needed,
@@ -166,4 +166,4 @@ def finding_of(
 def _by_launch(interval: Interval | None) -> tuple[float | None, ...]:
     if interval is None or interval.launches is None:
         return ()
-    return tuple(significant(x) if math.isfinite(x) else None for x in interval.launches.ratios)
+    return tuple(significant(x) if math.isfinite(x) else None for x in interval.launches.values)

@@ -12,7 +12,12 @@ from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats import Bound, Insufficient, Interval
 from evals.stats.interval import LaunchSpread
-from evals.stats.launch_ratio import between_arms, over_launches
+from evals.stats.launch_ratio import (
+    between_arms,
+    difference_between_arms,
+    differences_over_launches,
+    over_launches,
+)
 
 
 class _Margin(TypedDict):
@@ -21,13 +26,13 @@ class _Margin(TypedDict):
     confidence: float
 
 
-LogOf = Callable[[BoolColumn], float]
-"""Returns the logarithm of a statistic over the cell's values in a mask."""
+StatOf = Callable[[BoolColumn], float]
+"""Returns a statistic over the cell's values in a mask; of a ratio its logarithm."""
 
 
 def widened_by_launches(
     found: Interval | Insufficient,
-    log_ratio: LogOf,
+    stat_of: StatOf,
     launches: Counts | None,
     cell: Cell,
     policy: Policy,
@@ -38,18 +43,19 @@ def widened_by_launches(
     """
     if launches is None or isinstance(found, Insufficient):
         return found
-    logs = _by_launch(log_ratio, launches)
-    if len(logs) < ENOUGH:
-        return _too_few(len(logs))
-    between = over_launches(logs, **_margin(cell, policy))
+    values = _by_launch(stat_of, launches)
+    if len(values) < ENOUGH:
+        return _too_few(len(values))
+    compare = over_launches if cell.is_ratio else differences_over_launches
+    between = compare(values, **_margin(cell, policy))
     if isinstance(between, Insufficient):
         return between
-    return _wider(found, between, logs, cell.rule.bound)
+    return _wider(found, between, np.exp(values) if cell.is_ratio else values, cell.rule.bound)
 
 
 def widened_by_arms_launches(
     found: Interval | Insufficient,
-    log_of: tuple[LogOf, LogOf],
+    stat_of: tuple[StatOf, StatOf],
     launches: tuple[Counts, Counts] | None,
     cell: Cell,
     policy: Policy,
@@ -57,18 +63,20 @@ def widened_by_arms_launches(
     """Like `widened_by_launches`, for unpaired arms: candidate and baseline, each by launch."""
     if launches is None or isinstance(found, Insufficient):
         return found
-    candidate, baseline = map(_by_launch, log_of, launches)
+    candidate, baseline = map(_by_launch, stat_of, launches)
     if min(len(candidate), len(baseline)) < ENOUGH:
         return _too_few(min(len(candidate), len(baseline)))
-    between = between_arms(candidate, baseline, **_margin(cell, policy))
+    compare = between_arms if cell.is_ratio else difference_between_arms
+    between = compare(candidate, baseline, **_margin(cell, policy))
     if isinstance(between, Insufficient):
         return between
-    return _wider(found, between, candidate - baseline.mean(), cell.rule.bound)
+    apart = candidate - baseline.mean()
+    return _wider(found, between, np.exp(apart) if cell.is_ratio else apart, cell.rule.bound)
 
 
-def _by_launch(log_of: LogOf, launches: Counts) -> FloatColumn:
+def _by_launch(stat_of: StatOf, launches: Counts) -> FloatColumn:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.array([log_of(launches == number) for number in np.unique(launches)])
+        return np.array([stat_of(launches == number) for number in np.unique(launches)])
 
 
 def _margin(cell: Cell, policy: Policy) -> _Margin:
@@ -85,10 +93,10 @@ def _too_few(seen: int) -> Insufficient:
     return Insufficient(reason=words, n=seen, n_needed=None)
 
 
-def _wider(found: Interval, between: Interval, logs: FloatColumn, bound: Bound) -> Interval:
+def _wider(found: Interval, between: Interval, values: FloatColumn, bound: Bound) -> Interval:
     """Return the wider limits: a decision needs those over requests and those over launches."""
     spread = LaunchSpread(
-        ratios=tuple(float(x) for x in np.exp(logs)),
+        values=tuple(map(float, values)),
         limits=between,
         binds=_beyond(found, between, bound),
     )

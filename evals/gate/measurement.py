@@ -46,11 +46,11 @@ def _measured(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
         return Measurement(n=0, prompts=0, obstacle=absent)
     if not cell.paired:
         return measure_split(cell, evidence, scope, policy)
-    if cell.metric.kind in ("tokens", "cost"):
+    if cell.rule.stat == "mean_ratio" or cell.metric.kind == "tokens":
         return measure_sums(cell, evidence, scope, policy)
     if cell.metric.kind == "failures":
         return measure_failures(cell, evidence, scope, policy)
-    if cell.metric.kind == "score":
+    if cell.metric.scored:
         return measure_scores(cell, evidence, scope, policy)
     return measure_latency(cell, evidence, scope, policy)
 
@@ -89,13 +89,20 @@ def launches_to_decide(
     change), because a few launches show their spread but little of the effect. `None` also if a
     launch's value is infinite, and beyond a thousand launches.
     """
-    n, found, limit = len(spread.ratios), spread.limits, _limit(cell, spread.limits)
-    if limit is None or found.estimate is None or min(limit, found.estimate) <= 0:
+    n, found, limit = len(spread.values), spread.limits, _limit(cell, spread.limits)
+    if limit is None or found.estimate is None:
         return None
-    error = abs(math.log(limit / found.estimate)) / float(student.isf(alpha_pass, n - 1))
+    if cell.is_ratio and min(limit, found.estimate) <= 0:
+        return None
+    end, estimate, margin = (
+        math.log(x) if cell.is_ratio else x for x in (limit, found.estimate, cell.rule.margin)
+    )
+    error = abs(end - estimate) / float(student.isf(alpha_pass, n - 1))
+    if error == 0:
+        return None
     side = 1.0 if cell.rule.bound == "max" else -1.0
-    z = side * math.log(cell.rule.margin / found.estimate) / error
-    room = max(side * math.log(cell.rule.margin), 0.0) / error
+    z = side * (margin - estimate) / error
+    room = max(side * margin, 0.0) / error
     growth = _growth_to_decide(_Distances(z, room, -z), _NO_CHANGE, alpha_pass, alpha_fail)
     if growth is None or (total := max(n * growth, ENOUGH)) > _MOST_LAUNCHES:
         return None
@@ -137,7 +144,7 @@ def _planned(z: float, room: float, towards: float, needed_z: float) -> float:
 
 def _room(cell: Cell, measured: Measurement, z: float, needed_z: float) -> float:
     """Return the distance from the margin to no change, in standard errors; 0 beyond."""
-    ratio, interval = cell.rule.stat.endswith("_ratio"), measured.interval
+    ratio, interval = cell.is_ratio, measured.interval
     side = 1.0 if cell.rule.bound == "max" else -1.0
     margin = math.log(cell.rule.margin) if ratio else cell.rule.margin
     if interval is None or interval.estimate is None or side * margin <= 0:
@@ -192,7 +199,7 @@ def _with_need(cell: Cell, measured: Measurement, policy: Policy) -> Measurement
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
     """Return the obstacle that a cohort, all pairs or a whole arm is missing, if one is."""
-    if cell.rule.scope == "cohort" and cell.cohort is None and not evidence.cohorts:
+    if cell.rule.scope == "cohort" and cell.cohort is None and not evidence.all_cohorts:
         words = "no request names a cohort; send `draftgate.cohort` with each"
         return Obstacle(Reason.MISSING, words)
     if not scope.any():

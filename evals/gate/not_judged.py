@@ -74,7 +74,7 @@ def _unsaid(evidence: Evidence) -> Iterator[str]:
         yield "whether the candidate speculated at all, which no count shows"
         return
     counted = answered & (candidate.draft_tokens >= 0)
-    for cohort in evidence.cohorts:
+    for cohort in evidence.all_cohorts:
         rows = counted & evidence.scope(cohort)
         if rows.any() and not candidate.draft_tokens[rows].any():
             yield f"whether speculation serves `{cohort}`, in which none was drafted"

@@ -42,7 +42,10 @@ def share_difference(
         )
         return effect.with_students_p(found)
 
-    return _stretched(limits, differences, pairs, cell, policy)
+    found = _stretched(limits, differences, pairs, cell, policy)
+    return widened_by_launches(
+        found, lambda rows: float(differences[rows].mean()), pairs.launches, cell, policy
+    )
 
 
 def score_difference(

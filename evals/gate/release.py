@@ -14,8 +14,10 @@ from evals.evidence import Evidence
 from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
 from evals.gate.at_looks import judge_at_looks, require_judgeable, scope_looks
+from evals.gate.capacity import capacity
 from evals.gate.cells import Cell, plan
 from evals.gate.cost_comparison import cost_comparisons
+from evals.gate.derived import with_derived
 from evals.gate.judging import judge_once
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
@@ -23,7 +25,7 @@ from evals.gate.sampled_cells import sampled_findings
 from evals.gate.stray import stray_cohorts
 from evals.gate.summary import left_open, reasons, summary
 from evals.gate.suspicions import suspicions
-from evals.gate.warmup import after_warmup
+from evals.gate.warmup import prepared
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
@@ -42,7 +44,8 @@ def decide(
     """
     if evidence.looks is not None:
         require_judgeable(policy)
-    whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
+    whole, evidence = with_derived(evidence, policy), prepared(evidence, policy)
+    control = None if control is None else with_derived(control, policy)
     cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
     findings = (
         *judged,
@@ -105,6 +108,8 @@ def decide(
         acceptance=acceptance(evidence),
         quality=quality(evidence),
         divergence=divergence(evidence),
+        goodput_ms={} if policy.goodput is None else policy.goodput.bounds_ms,
+        capacity=capacity(evidence, policy),
         costs=cost_comparisons(evidence, policy),
         structured_answers=structured_answers(evidence),
         policy_name=policy.name,

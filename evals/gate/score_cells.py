@@ -81,7 +81,7 @@ def measure_scores(
 
     def limits(rows: BoolColumn, unknown: tuple[float, float]) -> Interval | Insufficient:
         b, c = filled(scores, unknown)
-        pairs = of_pairs(evidence, rows, policy)
+        pairs = of_pairs(evidence, rows, policy, timed=cell.metric.timed)
         return _score_limits(cell, b[rows], c[rows], pairs, policy)
 
     known = worst = best = limits(both, (0, 0))
@@ -114,6 +114,8 @@ def never_scored(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
             f"no pair has a score, and whether {cell.metric.words} applies is not recorded; run "
             "`draftgate evaluate`, or list the rule's cohorts if it does not"
         )
+    if cell.metric.kind == "goodput":
+        return "no pair has the times that `goodput` bounds"
     words = "no pair has a score on both sides"
     return f"{words}: {why}" if why else f"{words}; run `draftgate evaluate` first"
 
@@ -121,8 +123,14 @@ def never_scored(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
 def unscored_words(cell: Cell, evidence: Evidence, without: BoolColumn, owed: int) -> str:
     """Return how many pairs lack a score, and why."""
     why = _reasons(cell, evidence, without)
-    words = f"{int(without.sum())} of {owed} pairs lack a score that they are owed"
+    words = f"{int(without.sum())} of {owed} pairs {lack(cell)}"
     return f"{words} ({why})" if why else words
+
+
+def lack(cell: Cell) -> str:
+    """Return what values that are unknown lack."""
+    timed = cell.metric.kind == "goodput"
+    return "have no usable time for a bound" if timed else "lack a score that they are owed"
 
 
 def _reasons(cell: Cell, evidence: Evidence, rows: BoolColumn) -> str | None:
@@ -175,9 +183,12 @@ def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:
         if shares
         else f"has a mean score of {float(values.mean()):.3f}"
     )
+    mend = "mend references, evaluator or `pass_at`"
+    if cell.metric.kind == "goodput":
+        mend = "widen the bounds of `goodput`, lower the load"
     words = (
         f"the baseline {seen}, so that a candidate without any success would be within the margin; "
-        "mend references, evaluator or `pass_at`, or narrow the margin"
+        f"{mend}, or narrow the margin"
     )
     return Obstacle(Reason.MISSING, words)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collector.contract import Reason
+from collector.contract import Reason, is_input_band
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import launch_groups, of_arm
 from evals.gate.cells import Cell, quantile_of
@@ -26,7 +26,7 @@ from evals.gate.measured import (
     with_p_pass,
 )
 from evals.gate.paired_limits import exceedances, log_quantile
-from evals.gate.score_cells import never_scored, nothing_at_stake
+from evals.gate.score_cells import lack, never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, without_price
 from evals.policy import Policy
 from evals.policy_rules import QUANTILE_STATS, Rule
@@ -111,8 +111,8 @@ def _robust(
 
 
 def _lack(cell: Cell) -> str:
-    if cell.metric.kind == "score":
-        return "lack a score that they are owed"
+    if cell.metric.scored:
+        return lack(cell)
     if cell.metric.kind == "failures":
         return "came from another route"
     if cell.metric.kind == "latency":
@@ -121,7 +121,7 @@ def _lack(cell: Cell) -> str:
 
 
 def _nothing(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
-    if cell.metric.kind == "score":
+    if cell.metric.scored:
         return never_scored(cell, evidence, scope)
     return "an arm has no answer that can be measured"
 
@@ -129,7 +129,7 @@ def _nothing(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
 def _extremes(cell: Cell, evidence: Evidence, known: _Both, *, worst: bool) -> tuple[float, float]:
     """Return the values for unknown ones of candidate and baseline, at worst or at best."""
     kind = cell.metric.kind
-    if kind == "score":
+    if cell.metric.scored:
         return (0.0, 1.0) if worst else (1.0, 0.0)
     if kind == "failures":
         return (1.0, 0.0) if worst else (0.0, 1.0)
@@ -155,7 +155,7 @@ def _expected(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> 
     present = side.present & scope
     if cell.metric.kind == "failures":
         return present
-    if cell.metric.kind == "score":
+    if cell.metric.scored:
         return present & evidence.applicability(cell.rule.metric).owed
     if cell.metric.kind == "latency":
         one_token = (side.output_tokens <= 1) & ~side.failed & (cell.rule.metric == "tpot")
@@ -168,7 +168,7 @@ def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
     """Return which answers of an arm are measured."""
     if cell.metric.kind == "failures":
         return ~side.fallback
-    if cell.metric.kind in ("score", "latency"):
+    if cell.metric.scored or cell.metric.kind == "latency":
         return ~np.isnan(_values(cell, evidence, side, shares=False))
     return counted(cell, side)
 
@@ -194,7 +194,7 @@ def _no_comparison(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle
     """Return the obstacle that no candidate could be worse than this baseline, if so."""
     if cell.rule.stat in QUANTILE_STATS:
         return endless_baseline(cell, _values(cell, evidence, evidence.baseline)[rows])
-    if cell.metric.kind != "score" or not rows.any():
+    if not cell.metric.scored or not rows.any():
         return None
     return nothing_at_stake(cell, _scores(cell, evidence, evidence.baseline)[rows])
 
@@ -217,7 +217,7 @@ def _values(
     kind, rule = cell.metric.kind, cell.rule
     if kind == "failures":
         return np.where(side.fallback, unknown, side.failed.astype(np.float64))
-    if kind == "score":
+    if cell.metric.scored:
         scores = _scores(cell, evidence, side)
         scores = np.where(np.isnan(scores), unknown, scores)
         as_share = shares and rule.stat == "diff"
@@ -252,7 +252,8 @@ def _limits(
         )
         logs = (partial(log_rate, arms[0]), partial(log_rate, arms[1]))
         return widened_by_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
-    mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
+    several = cell.cohort is None or is_input_band(cell.cohort)
+    mix = evidence.cohort_of[rows[1]] if weighted and several else None
     before, centre = _covariates(sides, rows)
     mixes = (mix, None)
     samples = [
@@ -262,7 +263,7 @@ def _limits(
     ]  # fmt: skip
     # Unadjusted: the hour, one of the covariates, would explain the differences of few launches.
     plain = [_values(cell, evidence, sides[i], unknown=unknown[i])[rows[i]] for i in (0, 1)]
-    logs = (partial(_log_of, cell, plain[0]), partial(_log_of, cell, plain[1]))
+    logs = (partial(_stat_of, cell, plain[0]), partial(_stat_of, cell, plain[1]))
     found = _compare(cell, samples[0], samples[1], confidence)
     return widened_by_arms_launches(found, logs, _launches(cell, evidence, rows), cell, policy)
 
@@ -273,8 +274,10 @@ def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Coun
     return None if c is None or b is None else (c, b)
 
 
-def _log_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
-    """Return the logarithm of the cell's statistic over one arm's values in the mask."""
+def _stat_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
+    """Return the cell's statistic over one arm's values in the mask; of a ratio its logarithm."""
+    if cell.rule.stat == "diff":
+        return float(values[rows].mean())
     if cell.rule.stat in QUANTILE_STATS:
         return log_quantile(values[rows], quantile_of(cell.rule.stat))
     return float(np.log(values[rows]).mean())

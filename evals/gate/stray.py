@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from collector.contract import SetAside
+from collector.contract import InputBands, SetAside
 from evals.evidence import Evidence
 from evals.policy import Policy
 
@@ -16,6 +16,8 @@ def stray_cohorts(evidence: Evidence, policy: Policy) -> tuple[SetAside, ...]:
     """Return the cohorts to set aside."""
     counts = np.bincount(evidence.cohort_of + 1, minlength=len(evidence.cohorts) + 1)[1:]
     pairs = {c: int(n) for c, n in zip(evidence.cohorts, counts, strict=True)}
+    if evidence.bands is not None and InputBands.UNKNOWN in evidence.bands.names:
+        pairs[InputBands.UNKNOWN] = int(evidence.scope(InputBands.UNKNOWN).sum())
     return stray(pairs, len(evidence), evidence.workload, policy)
 
 

@@ -1,4 +1,4 @@
-"""Cells of output tokens and of cost; their statistic is a ratio of sums."""
+"""Cells of output tokens, throughput and cost; their statistic is a ratio of sums."""
 
 import math
 from dataclasses import replace
@@ -30,7 +30,7 @@ from evals.stats.ratio_of_sums import ArmSums, EffectOf, ratio_of_sums
 
 
 def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
-    """Compare the tokens, or the cost per token, of the pairs that both arms answered."""
+    """Compare tokens, tokens per second or cost per token of the pairs that both arms answered."""
     sides = (evidence.candidate, evidence.baseline)
     answered = scope & evidence.baseline.answered & evidence.candidate.answered
     known = answered & counted(cell, sides[0]) & counted(cell, sides[1])
@@ -78,10 +78,11 @@ def _at_extreme(cell: Cell, side: Side, known: BoolColumn, *, larger: bool) -> S
 
     if cell.metric.kind == "tokens":
         return replace(side, output_tokens=extreme(side.output_tokens, most=larger))
+    slower = larger == (cell.metric.kind == "cost")
     return replace(
         side,
-        e2e_s=extreme(side.e2e_s, most=larger),
-        output_tokens=extreme(side.output_tokens, most=not larger),
+        e2e_s=extreme(side.e2e_s, most=slower),
+        output_tokens=extreme(side.output_tokens, most=not slower),
     )
 
 
@@ -107,20 +108,22 @@ def uncounted(cell: Cell, answered: int) -> Obstacle:
 
 def _unknown_words(cell: Cell, unknown: int, answered: int) -> str:
     words = f"{unknown} of {answered} answered {cell.unit} have no count of tokens"
-    return f"{words} or no usable time" if cell.metric.kind == "cost" else words
+    return f"{words} or no usable time" if cell.metric.timed else words
 
 
 def counted(cell: Cell, side: Side) -> BoolColumn:
     """Return which of a side's own answers have the numbers that the cell needs."""
     tokens = side.answered & ~side.fallback & (side.output_tokens > 0)
-    return tokens & (side.latency_s("e2e") > 0) if cell.metric.kind == "cost" else tokens
+    return tokens & (side.latency_s("e2e") > 0) if cell.metric.timed else tokens
 
 
 def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price: float) -> ArmSums:
-    """Return one arm's sums: tokens, or the cost of its seconds per token."""
+    """Return one arm's sums: tokens, tokens per second, or the cost of its seconds per token."""
     tokens = side.output_tokens[rows]
     if cell.metric.kind == "tokens":
         return ArmSums(tokens, None, effect_of)
+    if cell.metric.kind == "throughput":
+        return ArmSums(tokens, side.e2e_s[rows], effect_of)
     return ArmSums(side.e2e_s[rows], tokens, effect_of, price)
 
 

@@ -48,7 +48,7 @@ def _miscounts(evidence: Evidence) -> Iterator[str]:
 
 def _parts(evidence: Evidence) -> Iterator[tuple[str, BoolColumn]]:
     yield "in sampled answers", sampled(evidence.candidate)
-    for cohort in evidence.cohorts:
+    for cohort in evidence.all_cohorts:
         yield f"in `{cohort}`", evidence.scope(cohort)
 
 

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, ks_2samp
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
+from evals.gate.capacity import other_loads
 from evals.gate.cells import Cell
 from evals.gate.conditions import unlike_conditions
 from evals.gate.cut_answers import cut_answers, uncounted_on_one_side
@@ -19,7 +20,7 @@ from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import contradictions, copies, no_moments
 from evals.gate.treatment import shortcomings
 from evals.policy import Policy
-from evals.policy_rules import METRICS, Kind
+from evals.policy_rules import KINDS, METRICS, Kind
 from evals.stats.drift import (
     ArmSeries,
     EffectOf,
@@ -38,7 +39,7 @@ MAX_APART = 0.1
 """Maximum share of the requests by which one arm may be later, far in time from the other."""
 _FAR = 0.05
 """Share of the run's duration that counts as far."""
-_TIMED: tuple[Kind, ...] = ("latency", "cost")
+_TIMED: tuple[Kind, ...] = ("latency", "goodput", "cost", "throughput")
 
 
 class Violation(NamedTuple):
@@ -49,7 +50,7 @@ class Violation(NamedTuple):
     """A cohort, or `None` for all pairs."""
     metric: str | None = None
     """`None`: every metric of `kinds`."""
-    kinds: tuple[Kind, ...] = ("latency", "score", "failures", "tokens", "cost")
+    kinds: tuple[Kind, ...] = KINDS
     every_scope: bool = False
 
     def touches(self, cell: Cell) -> bool:
@@ -96,6 +97,10 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
             )
             for metric, found in implausible(evidence)
         ),
+        *(
+            Violation(found, None, kinds=("throughput",), every_scope=True)
+            for found in other_loads(evidence)
+        ),
         *_unrun(evidence),
         *_sample_ratio(evidence, policy),
         *_order(evidence, policy),
@@ -131,7 +136,8 @@ def _unrun(evidence: Evidence) -> Iterator[Violation]:
         if arrived < planned * (1 - MAX_UNBOUNDED_SHARE):
             words = f"`{cohort}` has {arrived:,} pairs of {planned:,} that the workload has"
             obstacle = Obstacle(Reason.MISSING, words, bars_fail=False)
-            yield from (Violation(obstacle, scope) for scope in (cohort, None))
+            bands = () if evidence.bands is None else evidence.bands.names
+            yield from (Violation(obstacle, scope) for scope in (cohort, None, *bands))
 
 
 def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
@@ -141,7 +147,7 @@ def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     of failures, and a mismatch makes only the other cells undecided.
     """
     share = 0.5 if policy.paired else policy.sampling.candidate_share
-    scopes = (None, *evidence.cohorts)
+    scopes = (None, *evidence.all_cohorts)
     counts = [_arrived(evidence, evidence.scope(scope)) for scope in scopes]
     found = [sample_ratio_p(c, b, split=share) for c, b in counts]
     kinds = Violation(Obstacle(Reason.SRM, ""), None).kinds
@@ -270,7 +276,7 @@ def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | Non
 
 def _effect_of(arrangement: Arrangement, metric: str) -> EffectOf:
     """Return the design effect of outcomes; losses come in the declared stretches."""
-    lost = METRICS[metric].kind in ("failures", "score")
+    lost = METRICS[metric].scored or METRICS[metric].kind == "failures"
     return arrangement.effect_of_stretches if lost else arrangement.effect
 
 
@@ -279,7 +285,7 @@ def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
     kind, none = METRICS[metric].kind, np.full(len(evidence), np.nan)
     if kind == "failures":
         return (~side.answered).astype(np.float64)
-    if kind == "score":
+    if METRICS[metric].scored:
         return np.where(side.failed, np.nan, side.scores.get(metric, none))
     if kind == "latency":
         return np.log(side.latency_s(metric))
@@ -305,7 +311,10 @@ def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
                     f"sending or reading the {arm}'s requests, over {limit:.1%} of the median of "
                     f"{median_s * 1e3:.3g} ms"
                 )
-                yield Violation(Obstacle(Reason.CLIENT, words), None, metric, every_scope=True)
+                obstacle = Obstacle(Reason.CLIENT, words)
+                yield Violation(obstacle, None, metric, every_scope=True)
+                if policy.goodput is not None and metric in policy.goodput.seconds:
+                    yield Violation(obstacle, None, "goodput", every_scope=True)
 
 
 def _lag_in(metric: str, side: Side) -> FloatColumn:

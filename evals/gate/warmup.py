@@ -1,4 +1,4 @@
-"""Drop the warm-up: the first pairs of a rollout, by the policy's count."""
+"""Prepare the evidence for judging: derive what the policy declares, and drop the warm-up."""
 
 from dataclasses import replace
 
@@ -6,6 +6,13 @@ import numpy as np
 
 from evals.errors import EvidenceError
 from evals.evidence import Evidence
+from evals.gate.derived import with_derived
+from evals.policy import Policy
+
+
+def prepared(evidence: Evidence, policy: Policy) -> Evidence:
+    """Return the evidence that the policy judges; raises `EvidenceError`."""
+    return after_warmup(with_derived(evidence, policy), policy.sampling.warmup_drop)
 
 
 def after_warmup(evidence: Evidence, count: int) -> Evidence:

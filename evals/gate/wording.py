@@ -28,7 +28,7 @@ def why(finding: Finding) -> str:
 
 def hypothesis(cell: Cell) -> str:
     """Return the cell's hypothesis and its minimum number of pairs."""
-    comparison = "the ratio candidate/baseline of" if _is_ratio(cell) else "candidate − baseline in"
+    comparison = "the ratio candidate/baseline of" if cell.is_ratio else "candidate − baseline in"
     return (
         f"{cell.rule.role.value}: {comparison} {subject(cell)} is {margin(cell)} "
         f"({cell.method}, at least {cell.min_n} {cell.unit})"
@@ -92,15 +92,11 @@ def reason_words(reason: Reason, words: str) -> str:
     return f"contract broken, {words}" if reason is Reason.QUALITY else words
 
 
-def _is_ratio(cell: Cell) -> bool:
-    return cell.rule.stat.endswith("_ratio")
-
-
 def _numbers(cell: Cell, measured: Measurement) -> str:
     interval = measured.interval
     if interval is None:
         return ""
-    name = "candidate/baseline" if _is_ratio(cell) else "candidate − baseline"
+    name = "candidate/baseline" if cell.is_ratio else "candidate − baseline"
     estimate = "unbounded" if interval.estimate is None else _value(cell, interval.estimate)
     lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
     upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
@@ -110,17 +106,17 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
 
 
 def _spread(cell: Cell, interval: Interval) -> str:
-    """Return the range of the launches' ratios."""
+    """Return the range of the launches' values."""
     if interval.launches is None:
         return ""
-    ratios = interval.launches.ratios
-    ends = (_value(cell, x) if math.isfinite(x) else "no end" for x in (min(ratios), max(ratios)))
-    return f" in {len(ratios)} launches from {' to '.join(ends)}"
+    values = interval.launches.values
+    ends = (_value(cell, x) if math.isfinite(x) else "no end" for x in (min(values), max(values)))
+    return f" in {len(values)} launches from {' to '.join(ends)}"
 
 
 def _value(cell: Cell, value: float) -> str:
     value = significant(value) or 0.0  # the last digits differ between builds, and may round apart
-    if _is_ratio(cell):
+    if cell.is_ratio:
         return f"{value:.2f}"
     share = cell.rule.stat == "diff"
     number = f"{abs(value) * 100:.1f}" if share else f"{abs(value):.3f}"

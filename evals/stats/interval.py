@@ -27,7 +27,7 @@ class Interval:
     p_worse: float | None = None
     """One-sided p value against "worse than the margin", if it is not 1 − `p_fail`."""
     launches: "LaunchSpread | None" = None
-    """The single launches' ratios, if the limits hold over launches."""
+    """The single launches' values, if the limits hold over launches."""
 
     @property
     def against_worse(self) -> float:
@@ -37,10 +37,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpread:
-    """The ratio of each launch."""
+    """The ratio, or the difference, of each launch."""
 
-    ratios: tuple[float, ...]
-    """In order of time; infinite or NaN if a launch has no finite ratio."""
+    values: tuple[float, ...]
+    """In order of time; infinite or NaN if a launch has no finite one."""
     limits: Interval
     """Limits over the launches alone."""
     binds: bool

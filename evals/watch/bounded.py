@@ -6,6 +6,7 @@ import numpy as np
 
 from collector.contract import EffectSums, EProcess, WatchCell
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.goodput import within_bounds
 from evals.policy import Policy
 from evals.policy_rules import METRICS
 from evals.stats import Insufficient, Interval
@@ -46,6 +47,8 @@ def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Poli
     if METRICS[cell.metric].kind == "failures":
         own = side.present & ~side.fallback
         return np.where(own, side.failed.astype(np.float64), np.nan)
+    if policy.goodput is not None and METRICS[cell.metric].kind == "goodput":
+        return within_bounds(side, policy.goodput)
     scores = np.where(side.failed, 0.0, side.score(cell.metric))
     if cell.stat == "diff":
         return np.where(np.isnan(scores), np.nan, (scores >= cell.pass_at).astype(np.float64))
@@ -57,7 +60,7 @@ def nothing_at_stake(cell: WatchCell) -> bool:
 
     As in the gate: a baseline that never passes has nothing to lose.
     """
-    if cell.metric == EXCEEDANCE or METRICS[cell.metric].kind != "score":
+    if cell.metric == EXCEEDANCE or not METRICS[cell.metric].scored:
         return False
     if cell.split is None:
         answers, worth = cell.n, cell.baseline_sum or 0.0

@@ -198,6 +198,9 @@ def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
             why = "no pair has a score" if cohorts else "no request names a cohort"
             name = f"{rule.stat.removesuffix('_ratio')} of {METRICS[rule.metric].words}"
             found.append(f"{name}, by cohort ({why})")
+        if policy.input_tokens is not None and rule.cohorts is None:
+            name = f"{rule.stat.removesuffix('_ratio')} of {METRICS[rule.metric].words}"
+            found.append(f"{name}, by band of input tokens (`draftgate gate` judges these)")
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from evals.stats import confidence_sequence
 from evals.stats.bets import BETS, METHOD
 
 EXCEEDANCE = "slo_exceedance"
-BOUNDED = ("score", "failures")
+BOUNDED = ("score", "goodput", "failures")
 """Kinds of metric whose differences lie in [−1, 1]."""
 
 

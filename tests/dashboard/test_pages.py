@@ -113,7 +113,7 @@ def test_a_cohort_narrows_every_section(
     for body in tables:
         scopes |= set(re.findall(r">(all cohorts|rag|tool_call|code|chat|json|summary)\b", body))
     assert scopes == {"rag"}
-    assert len(tables) == 7
+    assert len(tables) == 8
 
 
 def test_answers_cost_money_where_routes_have_prices(
@@ -132,6 +132,19 @@ def test_answers_cost_money_where_routes_have_prices(
     none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
     assert "Put “prices” into the rollout file" in none
     assert "per million output tokens" not in none
+
+
+def test_capacity_is_shown_where_a_policy_bounds_goodput(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Good requests of both arms, their share unless one is unknown, and rates."""
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    assert "Capacity: requests with TTFT ≤ 500 ms and TPOT ≤ 50 ms" in text
+    assert "all cohorts baseline 240 228 95.0% 1.23 123 3.84" in text
+    assert "all cohorts candidate 240 237 98.8% 1.31 191 3.84" in text
+    assert re.search(r"rag baseline \d+ \d+ \(\+1 unknown\) – 1.23", text)
+    none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
+    assert "Capacity" not in none
 
 
 def test_choosing_a_cohort_writes_it_into_the_address(

@@ -196,6 +196,36 @@ def test_an_answer_that_the_engine_aborted_failed() -> None:
     assert (aborted.error_type, aborted.output_tokens) == ("finish_abort", 1)
 
 
+def test_each_arm_can_keep_a_loop_of_its_own() -> None:
+    """A slower arm has no more requests in flight than the other, and delays it in nothing."""
+    held, first_done = threading.Event(), []
+
+    def wait_for_baseline() -> None:
+        assert held.wait(30)
+
+    fast = script(**{f"say_{i}": ScriptedAnswer(chunks=("a",)) for i in range(4)})
+    slow = ScriptedEngine(
+        {f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait=wait_for_baseline
+    )
+
+    def record(made: Generation) -> None:
+        first_done.append(made)
+        if sum(one.arm is B for one in first_done) == len(PROMPTS):
+            held.set()
+
+    schedule = turns(PROMPTS, Load(warmup=0), seed=1)
+    asyncio.run(
+        runner.run(
+            experiment(fast, slow), schedule, concurrency=2, record=record, loop_per_arm=True
+        )
+    )
+    assert [made.arm for made in first_done[:4]] == [B] * 4
+    assert {arm: max(g.concurrency or 0 for g in first_done if g.arm is arm) for arm in (B, C)} == {
+        B: 2,
+        C: 2,
+    }
+
+
 def test_a_closed_loop_keeps_its_concurrency() -> None:
     """Never more in flight than asked, and as many when there is work."""
     peak, lock = [0, 0], threading.Lock()  # now, and at most

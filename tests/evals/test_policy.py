@@ -136,8 +136,8 @@ def rule(text: str) -> str:
             rule("metric: latency, stat: p95_ratio, max: 1.2, scope: pooled"),
             (
                 "p.yaml: prove[0].metric: wanted one of ttft, ttfo, tpot, e2e, task_completion, "
-                "groundedness, schema_validity, format_intact, parity, failures, output_tokens, "
-                "cost_per_1k_output_tokens, got 'latency'"
+                "groundedness, schema_validity, format_intact, parity, goodput, failures, "
+                "output_tokens, throughput, cost_per_1k_output_tokens, got 'latency'"
             ),
         ),
         (

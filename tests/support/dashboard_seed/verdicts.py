@@ -3,6 +3,7 @@
 from collector.contract import (
     Acceptance,
     Arm,
+    ArmCapacity,
     ArmLatency,
     CostComparison,
     Finding,
@@ -183,6 +184,10 @@ def verdict(fate: Fate) -> Verdict:
         ),
         acceptance=tuple(acceptance(cohort) for cohort in scopes),
         quality=tuple(quality(fate, metric, cohort) for metric in METRICS for cohort in scopes),
+        goodput_ms={"ttft_ms": 500, "tpot_ms": 50} if fate.outcome is Outcome.PASS else {},
+        capacity=tuple(capacity(cohort, arm) for cohort in scopes for arm in Arm)
+        if fate.outcome is Outcome.PASS
+        else (),
         costs=() if fate.outcome is Outcome.FAIL else tuple(map(cost, scopes)),
         policy_name="default",
         policy_hash="5f1c9a" * 10 + "abcd",
@@ -226,6 +231,22 @@ def quality(fate: Fate, metric: str, cohort: str | None) -> QualityCounts:
         wins=2,
         losses=losses,
         ties=n - 2 - losses,
+    )
+
+
+def capacity(cohort: str | None, arm: Arm) -> ArmCapacity:
+    """Return made-up capacity; of one cohort's baseline a request is unknown."""
+    asked = PAIRS if cohort is None else CELL
+    late = 12 if arm is Arm.BASELINE else 3
+    return ArmCapacity(
+        cohort=cohort,
+        arm=arm,
+        requests=asked,
+        good=asked - late,
+        unknown=int(cohort == "rag" and arm is Arm.BASELINE),
+        good_per_s=1.2345 if arm is Arm.BASELINE else 1.3123,
+        output_tokens_per_s=123.4 if arm is Arm.BASELINE else 191.2,
+        in_flight=3.84,
     )
 
 

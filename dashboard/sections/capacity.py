@@ -1,0 +1,47 @@
+"""Capacity by cohort and arm: requests within the bounds of goodput, and throughput."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from collector.contract import ArmCapacity
+from dashboard import markup, words
+from dashboard.markup import Cell, Column, Html
+from evals import capacity_words
+
+_COLUMNS = (
+    Column("Cohort"),
+    Column("Arm"),
+    Column("Requests", number=True),
+    Column("Good", "within the bounds", number=True),
+    Column("Share", "good ÷ requests", number=True),
+    Column("Good", "a second", number=True),
+    Column("Output tokens", "a second", number=True),
+    Column("In flight", "mean", number=True),
+)
+
+
+def show(rows: Sequence[ArmCapacity], bounds_ms: Mapping[str, float]) -> None:
+    """Draw the capacity of both arms as a table."""
+    st.html(table(rows, bounds_ms))
+
+
+def table(rows: Sequence[ArmCapacity], bounds_ms: Mapping[str, float]) -> Html:
+    """Return the table of both arms' capacity."""
+    return markup.table(capacity_words.title(bounds_ms), _COLUMNS, map(_row, rows), fit="cards")
+
+
+def _row(item: ArmCapacity) -> list[Cell]:
+    exact = (
+        item.requests,
+        item.good,
+        capacity_words.share(item),
+        item.good_per_s,
+        item.output_tokens_per_s,
+        item.in_flight,
+    )
+    return [
+        Cell(words.scope(item.cohort)),
+        Cell(item.arm.value),
+        *map(markup.numeric, capacity_words.numbers(item), exact),
+    ]
