@@ -101,8 +101,20 @@ def _words(counts: EvaluationCounts) -> str:
     return (
         f"{counts.generations} answers, {counts.scored} scores posted, "
         f"{counts.unscored} could not be judged, {counts.kept} already scored, "
-        f"{counts.failed} answers had failed"
+        f"{counts.failed} answers had failed{_words_on_judge(counts)}"
     )
+
+
+def _words_on_judge(counts: EvaluationCounts) -> str:
+    """Say which share of the new scores a cascade's judge settled, and what judges cost."""
+    words = ""
+    if counts.asked:
+        words = f"; judge asked for {counts.asked} ({counts.asked / counts.scored:.1%})"
+    if counts.audited:
+        words += f", agrees on {counts.agreed} of {counts.audited} that were sure"
+    if counts.cost_usd is not None:
+        words += f"; cost US$ {counts.cost_usd:.4f}"
+    return words
 
 
 @contextmanager

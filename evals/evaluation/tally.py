@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from collector.contract import Generation, Score
+from evals.evaluators.judge import cascade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,14 @@ class EvaluationCounts:
     not_applicable: int
     without_text: int
     """Generations that succeeded, but whose text the collector does not have."""
+    asked: int = 0
+    """Scores of a cascade for which the judge was asked."""
+    audited: int = 0
+    """Those of them that the local model was sure of."""
+    agreed: int = 0
+    """Those of the audited on which the judge agrees."""
+    cost_usd: float | None = None
+    """What the new scores cost together; None if no cost is known."""
 
 
 @dataclass(slots=True)
@@ -34,6 +43,10 @@ class Tally:
     unscored: int = 0
     kept: int = 0
     not_applicable: int = 0
+    asked: int = 0
+    audited: int = 0
+    agreed: int = 0
+    cost_usd: float | None = None
     without_text: int = 0
 
     def counts(self) -> EvaluationCounts:
@@ -57,5 +70,14 @@ class Tally:
                 continue
             self.scored += score.value is not None
             self.unscored += score.value is None
+            self._count_judge(score)
             posted.append(score)
         return posted
+
+    def _count_judge(self, score: Score) -> None:
+        label, is_audit = score.label or "", score.label in (cascade.AGREES, cascade.DISAGREES)
+        self.asked += is_audit or label.startswith(cascade.UNSURE)
+        self.audited += is_audit
+        self.agreed += label == cascade.AGREES
+        if score.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + score.cost_usd

@@ -18,6 +18,7 @@ from evals.evaluators.format_drift import FormatDrift
 from evals.evaluators.function import FunctionEvaluator, is_evaluator
 from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness_model import GroundednessModel
+from evals.evaluators.judge.cascade import JudgeCascade
 from evals.evaluators.judge.evaluators import JudgedGroundedness, JudgedTask, Preference
 from evals.evaluators.parity import Parity
 from evals.evaluators.schema_validity import SchemaValidity
@@ -35,6 +36,7 @@ _SHIPPED: Mapping[str, Factory] = {
 }
 _JUDGES: Mapping[str, Factory] = {
     "judge-groundedness": JudgedGroundedness,
+    "judge-cascade": JudgeCascade,
     "judge-task": JudgedTask,
     "judge-preference": Preference,
 }

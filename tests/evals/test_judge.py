@@ -1,14 +1,14 @@
 """Judges behind a real HTTP server in a process of its own, with faults."""
 
+import contextlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judges import judge_of
 
 from evals.errors import EvaluatorError
 from evals.evaluators.judge import endpoint, prompts, settings
@@ -16,7 +16,6 @@ from evals.evaluators.judge.evaluators import JudgedGroundedness, JudgedTask, Pr
 from evals.evaluators.judge.noise import JudgeNoise, measure
 from evals.evaluators.judge.settings import JudgeSettings, TokenPrices
 
-SERVER = Path(__file__).resolve().parents[1] / "support" / "judge_server.py"
 PASSAGES = ("The kettle costs EUR 48.",)
 GOOD = {"text": json.dumps({"unsupported": ["It is red."], "score": 0.5})}
 RUBRIC = json.dumps({"kind": "rubric", "criteria": ["says the price", "is polite"]})
@@ -33,25 +32,10 @@ def log(tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
 @pytest.fixture
 def judge(tmp_path: Path) -> Iterator[Callable[..., JudgeSettings]]:
     """Give a function that starts a server with a script and returns its settings."""
-    servers = []
-
-    def start(*script: dict[str, Any], **fields: Any) -> JudgeSettings:
-        server = subprocess.Popen(
-            [sys.executable, str(SERVER), json.dumps(script), str(tmp_path / "log")],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        servers.append(server)
-        port = int(server.stdout.readline())
-        plain = {"prices": TokenPrices(input_usd=1.0, output_usd=10.0), "api_key": "hush"}
-        url = f"http://127.0.0.1:{port}/v1"
-        return JudgeSettings(url=url, model="judge-1", **(plain | fields))
-
-    yield start
-    for server in servers:
-        server.kill()
-        server.wait()
-        server.stdout.close()
+    with contextlib.ExitStack() as stack:
+        yield lambda *script, **fields: stack.enter_context(judge_of(tmp_path, *script, **fields))[
+            0
+        ]
 
 
 def grounded(settings: JudgeSettings, generation: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evals.errors import EvaluatorError
@@ -13,6 +13,8 @@ API_KEY = "DRAFTGATE_JUDGE_API_KEY"
 PRICES = "DRAFTGATE_JUDGE_PRICES"
 RATE = "DRAFTGATE_JUDGE_RATE"
 CACHE = "DRAFTGATE_JUDGE_CACHE"
+BAND = "DRAFTGATE_JUDGE_BAND"
+AUDIT = "DRAFTGATE_JUDGE_AUDIT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,33 @@ class JudgeSettings:
     attempts: int = 5
     max_wait_s: float = 60.0
     """Longest pause between two attempts; caps Retry-After too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cascade:
+    """Which answers of a cascade the judge sees."""
+
+    low: float = 0.05
+    high: float = 0.95
+    """Local scores from `low` to `high` are unsure."""
+    audited: float = 0.02
+    """Share of the other answers, or pairs, that it sees too."""
+
+
+def cascade(environment: Mapping[str, str] = os.environ) -> Cascade:
+    """Read a cascade's terms from environment variables; raises `EvaluatorError`."""
+    terms = Cascade()
+    if band := environment.get(BAND):
+        parts = [_positive(BAND, part) for part in band.split(",")]
+        if len(parts) != 2 or not parts[0] <= parts[1] <= 1:
+            raise EvaluatorError(f"{BAND}: {band!r}; wanted two scores, such as 0.05,0.95")
+        terms = replace(terms, low=parts[0], high=parts[1])
+    if share := environment.get(AUDIT):
+        audited = _positive(AUDIT, share)
+        if audited > 1:
+            raise EvaluatorError(f"{AUDIT}: {share!r}; wanted a share of at most 1")
+        terms = replace(terms, audited=audited)
+    return terms
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> JudgeSettings:
