@@ -30,9 +30,10 @@ from benchmarks.load.spans import NS_BETWEEN_STARTS, Spans
 from benchmarks.load.stores import KINDS, Backend, fill, opened, settle
 from collector.content import ContentPolicy, Redactor
 from collector.contract import to_document
+from collector.ingest.preparation import prepare
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
-from collector.store import SpanRows, pairs_arrow, prepare, rollouts, rollup_reads
+from collector.store import SpanRows, pairs_arrow, rollouts, rollup_reads
 from evals import policy as policies
 from evals.gate.release import decide
 from evals.pairs_table import from_table

@@ -21,8 +21,7 @@ import numpy as np
 
 from benchmarks.load.rows import Rows
 from benchmarks.reads import database, first_start_unix_ns
-from collector.contract import Score
-from collector.otlp.logs import ResponseScore
+from collector.contract import ResponseScore, Score
 from collector.store import Batch, Store
 from collector.store.waiting_scores import LOOKED_THROUGH
 

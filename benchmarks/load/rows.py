@@ -12,9 +12,10 @@ import numpy as np
 
 from benchmarks.load.spans import COHORTS, ROLLOUTS, Spans
 from collector.contract import Arm
+from collector.ingest.preparation import prepare
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
-from collector.store import SpanRows, prepare
+from collector.store import SpanRows
 
 _ARMS = tuple(Arm)
 _START, _END = 5, 6

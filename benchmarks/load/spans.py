@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector.contract import Arm, Content, Generation, Speculation, encode
-from collector.otlp.values import write_attribute
+from collector.protobuf.values import write_attribute
 
 COHORTS = ("chat", "code", "rag", "tool_call")
 ROLLOUTS = 5

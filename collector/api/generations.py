@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from collector import dialects
 from collector.api import arrow, cursors
 from collector.api.pages import After, Limit, Text
 from collector.api.problems import responses
@@ -72,11 +73,12 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     them, and limit and after are ignored.
     """
     wanted = generations.Filter(rollout, arm, cohort, arrived_since, arrived_until)
+    content_of = dialects.content if content else None
     newest = order is Order.NEWEST
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             generations.check(connection, wanted)
-        extras = generations_arrow.Extras(content, with_scores, _known(fields))
+        extras = generations_arrow.Extras(content_of, with_scores, _known(fields))
         return arrow.respond(
             generations_arrow.schema(extras),
             generations_arrow.batches(collector.store, wanted, extras, newest=newest),
@@ -84,7 +86,7 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     start = int(cursors.decode(after, [int])[0]) if after is not None else None
     with collector.store.read() as connection:
         page = generations.page(
-            connection, wanted, content=content, limit=limit, after=start, newest=newest
+            connection, wanted, content_of=content_of, limit=limit, after=start, newest=newest
         )
     return JSONResponse(
         {

@@ -8,6 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from collector import dialects
 from collector.api import bodies
 from collector.api.access import require
 from collector.api.pages import Text
@@ -113,7 +114,8 @@ def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | 
         return None
     # Not in the write transaction, for which other writers wait.
     with collector.store.read() as connection:
-        found = leases.read(connection, wanted, piece, content=content)
+        content_of = dialects.content if content else None
+        found = leases.read(connection, wanted, piece, content_of=content_of)
     return Lease(
         id=piece.id,
         rollout=wanted.rollout,

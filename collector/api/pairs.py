@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from collector import dialects
 from collector.api import arrow, cursors
 from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import responses
@@ -87,7 +88,7 @@ def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
             connection,
             rollout,
             cohort=cohort,
-            content=content,
+            content_of=dialects.content if content else None,
             limit=limit,
             after=_key(after) if after is not None else None,
             only=_only(prompt_id, repeat),

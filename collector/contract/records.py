@@ -444,6 +444,14 @@ class Score:
             raise ValueError(f"a score's value lies in [0, 1], got {self.value!r}")
 
 
+class ResponseScore(NamedTuple):
+    """A score of a generation named by its response id; its span is not known."""
+
+    response_id: str
+    score: Score
+    """Its trace and span ids are empty."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """One source's report of a user's reaction to one generation."""

@@ -7,12 +7,13 @@ from google.protobuf.message import DecodeError
 
 from collector.content import DROP, ContentPolicy
 from collector.errors import OtlpError
-from collector.otlp import wire
+from collector.ingest.preparation import prepare
 from collector.otlp.body import Encoding
 from collector.otlp.light_parts import form_of
 from collector.otlp.traces import decode_traces
 from collector.otlp.weight import Root
-from collector.store import SpanRows, prepare
+from collector.protobuf import wire
+from collector.store import SpanRows
 
 _GARBLED = "a {} is garbled: not UTF-8, or nested too deeply"
 

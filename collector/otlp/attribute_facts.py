@@ -13,7 +13,7 @@ from collector.contract.attributes import DRAFTGATE_DIM_PREFIX
 from collector.contract.codec import reading
 from collector.contract.wire_field import Form
 from collector.dialects import SYSTEM, is_text
-from collector.otlp.values import read_attribute
+from collector.protobuf.values import read_attribute
 
 _MOST: Final = 2048
 _LONGEST: Final = 128  # bytes: longer ones are texts, which seldom repeat

@@ -8,24 +8,16 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector.contract import AttributeValue, Score
+from collector.contract import AttributeValue, ResponseScore, Score
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import OtlpError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
-from collector.otlp.values import read_attributes
+from collector.protobuf.values import read_attributes
 
 EVENT = "gen_ai.evaluation.result"
 _UNVERSIONED = "unversioned"
-
-
-class ResponseScore(NamedTuple):
-    """A score of a generation named by its response id; its span is not known."""
-
-    response_id: str
-    score: Score
-    """Its trace and span ids are empty."""
 
 
 class ReceivedScores(NamedTuple):

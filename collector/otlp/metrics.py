@@ -23,7 +23,7 @@ from collector.errors import OtlpError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.otlp.engine_metrics import is_engine_metric
-from collector.otlp.values import read_attributes
+from collector.protobuf.values import read_attributes
 
 MAX_ATTRIBUTES_CHARACTERS = 4096
 """Longest attributes of one point, as JSON."""

@@ -4,22 +4,19 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector.contract import (
     AttributeValue,
     Fact,
     Fields,
     Span,
-    SpanEvent,
-    SpanLink,
     SpanStatus,
 )
 from collector.errors import OtlpError
-from collector.otlp import wire
-from collector.otlp.values import read_attribute, read_attributes
+from collector.protobuf import wire
+from collector.protobuf.parts import read_event, read_link
+from collector.protobuf.values import read_attribute
 
-MAX_UNIX_NS: Final = 2**63 - 1
 KINDS: Final[Mapping[int, str]] = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 """Span kinds by OTLP's numbers; all others are internal."""
 STATUSES: Final[Mapping[int, SpanStatus]] = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
@@ -126,29 +123,3 @@ def read_resource(raw: bytes) -> Resource:
     except DecodeError as exc:
         raise OtlpError("a resource is garbled") from exc
     return Resource(dict(map(read_attribute, sent)), raw)
-
-
-def read_event(raw: bytes) -> SpanEvent:
-    """Decode a `Span.Event` message; raises `OtlpError` if it is malformed."""
-    try:
-        event = trace_pb2.Span.Event.FromString(raw)
-    except DecodeError as exc:
-        raise OtlpError("a span's event is garbled") from exc
-    return SpanEvent(
-        name=event.name,
-        time_unix_ns=min(event.time_unix_nano, MAX_UNIX_NS),
-        attributes=read_attributes(event.attributes),
-    )
-
-
-def read_link(raw: bytes) -> SpanLink:
-    """Decode a `Span.Link` message; raises `OtlpError` if it is malformed."""
-    try:
-        link = trace_pb2.Span.Link.FromString(raw)
-    except DecodeError as exc:
-        raise OtlpError("a span's link is garbled") from exc
-    return SpanLink(
-        trace_id=link.trace_id.hex(),
-        span_id=link.span_id.hex(),
-        attributes=read_attributes(link.attributes),
-    )

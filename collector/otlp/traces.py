@@ -11,17 +11,18 @@ from typing import Any, Final
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.dialects import SYSTEM
-from collector.otlp import attribute_facts, native, wire
+from collector.otlp import attribute_facts, native
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.otlp.received import (
-    MAX_UNIX_NS,
     Attributes,
     Received,
     ReceivedSpan,
     Resource,
     read_resource,
 )
+from collector.protobuf import wire
+from collector.protobuf.parts import MAX_UNIX_NS
 
 _NO_TRACE = bytes(16)
 _NO_SPAN = bytes(8)

@@ -3,6 +3,6 @@
 from collector.store.batch import Batch, merge
 from collector.store.engine import Store, exists
 from collector.store.retention import Keep
-from collector.store.span_rows import SpanRows, prepare
+from collector.store.span_rows import SpanRows
 
-__all__ = ["Batch", "Keep", "SpanRows", "Store", "exists", "merge", "prepare"]
+__all__ = ["Batch", "Keep", "SpanRows", "Store", "exists", "merge"]

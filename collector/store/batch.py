@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collector.contract import EngineSample, Feedback, Score, StoredVerdict
-from collector.otlp.logs import ResponseScore
+from collector.contract import EngineSample, Feedback, ResponseScore, Score, StoredVerdict
 from collector.store.span_rows import SpanRows
 
 

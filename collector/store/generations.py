@@ -1,12 +1,12 @@
 """Reads of generations, in pages."""
 
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, select
 
-from collector.contract import Arm, Content, Generation
-from collector.dialects import content as content_of
+from collector.contract import Arm, AttributeValue, Content, Generation
 from collector.errors import RequestError
 from collector.store import days, rollouts, rollup_reads, texts
 from collector.store.generation_rows import from_row
@@ -15,6 +15,10 @@ from collector.store.tables import generation as g
 _BEYOND = 2**63 - 1
 """Larger than every id."""
 _EPOCH = date(1970, 1, 1)
+
+
+ContentOf = Callable[[str, Mapping[str, AttributeValue]], Content | None]
+"""Returns a generation's content, given its dialect and its text attributes."""
 
 
 class GenerationPage(NamedTuple):
@@ -42,7 +46,7 @@ def page(  # all but two by keyword
     connection: Connection,
     wanted: Filter,
     *,
-    content: bool,
+    content_of: ContentOf | None,
     limit: int,
     after: int | None = None,
     newest: bool = False,
@@ -64,7 +68,7 @@ def page(  # all but two by keyword
     )
     rows = connection.execute(statement.limit(limit + 1)).mappings().all()
     shown = rows[:limit]
-    texts = contents(connection, {row["id"]: row["dialect"] for row in shown}) if content else {}
+    texts = contents(connection, {row["id"]: row["dialect"] for row in shown}, content_of)
     return GenerationPage(
         tuple(from_row(row, texts.get(row["id"])) for row in shown),
         shown[-1]["id"] if len(rows) > limit else None,
@@ -72,12 +76,12 @@ def page(  # all but two by keyword
 
 
 def between(
-    connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
+    connection: Connection, rollout: str, after: int, up_to: int, *, content_of: ContentOf | None
 ) -> tuple[list[int], tuple[Generation, ...]]:
     """Return the ids and the records of the rollout's generations in (after, up_to], by id."""
     here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
     rows = connection.execute(select(g).where(*here).order_by(g.c.id)).mappings().all()
-    texts = contents(connection, {row["id"]: row["dialect"] for row in rows}) if content else {}
+    texts = contents(connection, {row["id"]: row["dialect"] for row in rows}, content_of)
     found = tuple(from_row(row, texts.get(row["id"])) for row in rows)
     return [row["id"] for row in rows], found
 
@@ -129,8 +133,12 @@ def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
     return found
 
 
-def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Content | None]:
+def contents(
+    connection: Connection, dialects: dict[int, str], content_of: ContentOf | None
+) -> dict[int, Content | None]:
     """Return the content of generations by id, given their dialects; omit those without text."""
+    if content_of is None:
+        return {}
     return {
         id_: content_of(dialects[id_], attributes)
         for id_, attributes in texts.read(connection, dialects.keys()).items()

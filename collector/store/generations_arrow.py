@@ -14,6 +14,7 @@ from collector.memo import of_short_texts
 from collector.store import generations, scores
 from collector.store.engine import Store
 from collector.store.generation_rows import LISTS
+from collector.store.generations import ContentOf
 from collector.store.tables import generation as g
 
 _ROWS = 4096
@@ -23,7 +24,7 @@ _Values = tuple[Any, ...]  # Any: each of its column's type
 class Extras(NamedTuple):
     """Which fields of a generation to return, and whether to add its content and scores."""
 
-    content: bool = False
+    content_of: ContentOf | None = None
     scores: bool = False
     fields: tuple[str, ...] = tuple(NAMES)
 
@@ -34,7 +35,7 @@ def schema(extras: Extras) -> pa.Schema:
     With content also the content's fields; with scores also a list column `scores`.
     """
     fields = [(name, _type(name)) for name in extras.fields]
-    if extras.content:
+    if extras.content_of is not None:
         fields += [(name, kind) for name, kind in _content_types().items()]
     if extras.scores:
         fields.append(("scores", pa.list_(pa.struct(list(_score_types().items())))))
@@ -63,16 +64,13 @@ def batches(
             left = [g.c.id > first, g.c.id < end]
             rows = connection.execute(statement.where(*conditions, *left)).all()
             ids = [row.id for row in rows]
-            texts = (
-                generations.contents(connection, {row.id: row.dialect for row in rows})
-                if extras.content
-                else {}
-            )
+            dialects = {row.id: row.dialect for row in rows}
+            texts = generations.contents(connection, dialects, extras.content_of)
             judged = scores.of_generations(connection, ids) if extras.scores else {}
         if not rows:
             return
         arrays = [*_fields(rows, extras.fields)]
-        if extras.content:
+        if extras.content_of is not None:
             arrays += _contents([texts.get(id_) for id_ in ids])
         if extras.scores:
             arrays.append(_scores([judged.get(id_, ()) for id_ in ids], columns.field("scores")))

@@ -18,6 +18,7 @@ from collector.contract import Generation, LeasedEvaluator, LeaseRequest, Pair, 
 from collector.errors import ConflictError
 from collector.store import clock, generations, pairs, rollouts, scores
 from collector.store.generation_rows import Row
+from collector.store.generations import ContentOf
 from collector.store.reader import StoreConnection
 from collector.store.tables import evaluation as e
 from collector.store.tables import evaluation_lease as lease
@@ -73,16 +74,20 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
 
 
 def read(
-    connection: StoreConnection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
+    connection: StoreConnection,
+    wanted: LeaseRequest,
+    piece: LeasedRange,
+    *,
+    content_of: ContentOf | None,
 ) -> Leased:
     """Return the generations, pairs and scores of the leased range."""
     ids, found = generations.between(
-        connection, wanted.rollout, piece.after, piece.up_to, content=content
+        connection, wanted.rollout, piece.after, piece.up_to, content_of=content_of
     )
     completed: tuple[pairs.Completed, ...] = ()
     if wanted.pairs:
         completed = pairs.completed(
-            connection, wanted.rollout, piece.after, piece.up_to, content=content
+            connection, wanted.rollout, piece.after, piece.up_to, content_of=content_of
         )
     judged = {*ids, *(one.candidate_id for one in completed)}
     known = scores.of_generations(connection, sorted(judged))

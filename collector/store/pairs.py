@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, select
 from collector.contract import Content, Generation, Pair, PairKey, Score
 from collector.store import generations, pairing, rollouts, scores
 from collector.store.generation_rows import from_row
+from collector.store.generations import ContentOf
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
@@ -34,7 +35,7 @@ def page(
     rollout: str,
     *,
     cohort: str | None,
-    content: bool,
+    content_of: ContentOf | None,
     limit: int,
     after: PairKey | None,
     only: PairKey | None = None,
@@ -51,7 +52,7 @@ def page(
         pairs = list(islice(found, limit + 1))
     shown = pairs[:limit]
     rows = [row for pair in shown for row in (pair.baseline, pair.candidate) if row is not None]
-    texts = _texts(connection, rows) if content else {}
+    texts = _texts(connection, rows, content_of)
     scored = scores.of_generations(connection, [row.id for row in rows])
     return PairPage(
         tuple(_pair(rollout, pair, texts, scored) for pair in shown),
@@ -60,7 +61,7 @@ def page(
 
 
 def completed(
-    connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
+    connection: Connection, rollout: str, after: int, up_to: int, *, content_of: ContentOf | None
 ) -> tuple[Completed, ...]:
     """Return the pairs whose later side has an id in (after, up_to], without scores."""
     here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
@@ -73,14 +74,16 @@ def completed(
     ]
     found = [one for one in found if after < one[2] <= up_to]
     rows = [row for pair, *_ in found for row in (pair.baseline, pair.candidate) if row is not None]
-    texts = _texts(connection, rows) if content else {}
+    texts = _texts(connection, rows, content_of)
     return tuple(
         Completed(_pair(rollout, pair, texts, {}), candidate_id) for pair, candidate_id, _ in found
     )
 
 
-def _texts(connection: Connection, rows: Iterable[Row[Any]]) -> dict[int, Content | None]:
-    return generations.contents(connection, {row.id: row.dialect for row in rows})
+def _texts(
+    connection: Connection, rows: Iterable[Row[Any]], content_of: ContentOf | None
+) -> dict[int, Content | None]:
+    return generations.contents(connection, {row.id: row.dialect for row in rows}, content_of)
 
 
 def _pair(

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from collector.contract import AttributeValue
+from collector.protobuf.parts import read_parts
 from collector.store import payload
 from collector.store.tables import content as c
 
@@ -45,7 +46,7 @@ def pack(spans: Sequence[Sequence[bytes]]) -> Texts | None:
 
 def split(packed: bytes) -> list[bytes]:
     """Return the `SHARED` messages in a row's value; a span without text has an empty one."""
-    whole = payload.unpack_text(packed)
+    whole = payload.decompress(packed)
     texts: list[bytes] = []
     at = _LENGTHS.size
     for length in _LENGTHS.unpack_from(whole):
@@ -64,7 +65,7 @@ def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, At
         for first, packed in connection.execute(some):
             for id_, text in enumerate(split(packed), first):
                 if text and id_ in wanted:
-                    found[id_] = payload.read_text(text)
+                    found[id_] = read_parts(text).attributes
     return found
 
 
@@ -77,4 +78,4 @@ def _pack(texts: Sequence[bytes]) -> bytes | None:
     if not any(texts):
         return None
     lengths = [*map(len, texts), *[0] * (SHARED - len(texts))]
-    return payload.pack_text(b"".join((_LENGTHS.pack(*lengths), *texts)))
+    return payload.compress(b"".join((_LENGTHS.pack(*lengths), *texts)))

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, select
 
 from collector.contract import AttributeValue, Span, SpanStatus
 from collector.errors import NotFoundError
+from collector.protobuf.parts import read_resource
 from collector.store import payload, texts
 from collector.store.tables import resource, span, span_key
 
@@ -43,7 +44,7 @@ def _span(row: Row[Any], text: Mapping[str, AttributeValue]) -> Span:
         status_message=row.status_message,
         scope_name=row.scope_name,
         attributes={**kept.attributes, **text},
-        resource=payload.unpack_resource(row.resource),
+        resource=read_resource(payload.decompress(row.resource)),
         events=kept.events,
         links=kept.links,
     )

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from collector.contract import Score, from_document, to_document
-from collector.otlp.logs import ResponseScore
+from collector.contract import ResponseScore, Score, from_document, to_document
 from collector.store.tables import generation as g
 from collector.store.tables import waiting_score as w
 

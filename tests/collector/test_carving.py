@@ -183,5 +183,5 @@ def _values(path: Path) -> Any:
 def _unpacked(value: bytes) -> list[bytes]:
     plain = []
     with suppress(zstd.ZstdError):
-        plain.append(payload.unpack_text(value))
+        plain.append(payload.decompress(value))
     return [text for text in plain if text]

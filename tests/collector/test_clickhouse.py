@@ -13,12 +13,12 @@ from sqlalchemy import select
 
 from collector.contract import Arm, Generation, Score, encode
 from collector.errors import StoreError, StoreUnavailableError
+from collector.ingest.preparation import prepare
 from collector.settings import Settings
 from collector.store import (
     Batch,
     SpanRows,
     Store,
-    prepare,
     rollouts,
     rollup_check,
     rollup_reads,

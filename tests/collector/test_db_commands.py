@@ -16,7 +16,8 @@ from otlp_bodies import received
 from typer.testing import CliRunner
 
 from collector.contract import Arm, Generation, encode
-from collector.store import Batch, Store, prepare
+from collector.ingest.preparation import prepare
+from collector.store import Batch, Store
 from collector.store.tables import metadata
 from draftgate.commands import app
 

@@ -13,8 +13,9 @@ from otlp_bodies import received
 from sqlalchemy import func, select
 
 from collector.contract import Generation, Span, Speculation, encode
+from collector.ingest.preparation import prepare
 from collector.settings import Settings
-from collector.store import Batch, Store, generations, prepare, rollouts, rollup_check
+from collector.store import Batch, Store, generations, rollouts, rollup_check
 from collector.store.tables import engine_span
 
 GenerationOf = Callable[..., Generation]
@@ -60,7 +61,7 @@ def write(store: Store, *spans: Span) -> None:
 def stored(store: Store, rollout: str = "k4") -> tuple[Generation, ...]:
     with store.read() as connection:
         wanted = generations.Filter(rollout)
-        return generations.page(connection, wanted, content=False, limit=9, after=0).generations
+        return generations.page(connection, wanted, content_of=None, limit=9, after=0).generations
 
 
 def waiting(store: Store) -> int:
@@ -227,7 +228,8 @@ from conftest import make_generation
 from test_engine_spans import engine_span_of, stored, waiting
 from collector.contract import encode
 from collector.settings import Settings
-from collector.store import Batch, Store, prepare, rollouts
+from collector.ingest.preparation import prepare
+from collector.store import Batch, Store, rollouts
 from collector.store.clickhouse import ClickHouse
 from collector.store import rollup_check
 from chdb_processes import run_steps

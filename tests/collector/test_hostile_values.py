@@ -16,10 +16,11 @@ from otlp_bodies import export_request, received
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 
 from collector.contract import Generation, Span, encode
+from collector.ingest.preparation import prepare
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
 from collector.settings import Settings
-from collector.store import Batch, Store, payload, prepare
+from collector.store import Batch, Store, payload
 from collector.store.postgres import partitions
 
 GenerationOf = Callable[..., Generation]

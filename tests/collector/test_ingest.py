@@ -9,8 +9,9 @@ from otlp_bodies import received
 
 from collector.contract import Generation, Score, encode
 from collector.errors import StoreUnavailableError
+from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
-from collector.store import Batch, Store, prepare, sizes
+from collector.store import Batch, Store, sizes
 
 GenerationOf = Callable[..., Generation]
 

@@ -16,8 +16,9 @@ from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client, ClientError
 from collector.contract import Arm, Generation, LeasedEvaluator, LeaseRequest, Score, encode
 from collector.errors import ConflictError, NotFoundError
+from collector.ingest.preparation import prepare
 from collector.settings import Settings
-from collector.store import Batch, Store, keys, leases, prepare
+from collector.store import Batch, Store, keys, leases
 from collector.store.tables import evaluation_lease, generation
 
 JSON = {"Content-Type": "application/json"}
@@ -61,7 +62,7 @@ def take(store: Store, wanted: LeaseRequest = WANTED) -> tuple[str, list[int], l
     if piece is None:
         return None
     with store.read() as connection:
-        found = leases.read(connection, wanted, piece, content=False)
+        found = leases.read(connection, wanted, piece, content_of=None)
     numbers = [int(one.span_id, 16) for one in found.generations]
     return piece.id, numbers, [pair.prompt_id for pair in found.pairs]
 

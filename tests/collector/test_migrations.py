@@ -16,7 +16,8 @@ from otlp_bodies import received
 
 from collector.contract import Generation, encode
 from collector.errors import StoreError
-from collector.store import Batch, Store, migrate, prepare, rollup_check
+from collector.ingest.preparation import prepare
+from collector.store import Batch, Store, migrate, rollup_check
 from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]

@@ -17,8 +17,8 @@ from collector.errors import OtlpError
 from collector.otlp.body import Encoding
 from collector.otlp.light_parts import light_parts
 from collector.otlp.traces import Received, decode_traces
-from collector.otlp.values import write_attribute
 from collector.otlp.weight import Root
+from collector.protobuf.values import write_attribute
 
 BodyOf = Callable[[Iterable[Span]], bytes]
 GenerationOf = Callable[..., Generation]

@@ -13,10 +13,11 @@ from otlp_bodies import received
 from collector.client import Client, RegressionPage
 from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Regression, Score, encode
+from collector.ingest.preparation import prepare
 from collector.serving.app import create_app
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
-from collector.store import Batch, Keep, Store, prepare, regressions
+from collector.store import Batch, Keep, Store, regressions
 
 GenerationOf = Callable[..., Generation]
 

@@ -9,16 +9,17 @@ import pytest
 from otlp_bodies import received
 from sqlalchemy import Engine, event, func, select
 
+from collector import dialects
 from collector.content import ContentPolicy, Redactor
 from collector.contract import Arm, Content, EngineSample, Generation, SampleKind, Score, encode
 from collector.errors import NotFoundError, RequestError
+from collector.ingest.preparation import prepare
 from collector.store import (
     Batch,
     Keep,
     Store,
     generations,
     pair_counts,
-    prepare,
     progress,
     retention,
     rollouts,
@@ -147,7 +148,9 @@ def test_text_goes_sooner_and_takes_no_number(ten_days: Store) -> None:
     retain(ten_days, Keep(content_s=3 * DAY_S))
     with ten_days.read() as connection:
         wanted = generations.Filter("k4")
-        found = generations.page(connection, wanted, content=True, limit=100, after=0).generations
+        found = generations.page(
+            connection, wanted, content_of=dialects.content, limit=100, after=0
+        ).generations
         assert len(found) == 60
         assert sum(one.content is not None for one in found) == 3 * 6
         assert list(rollup_check.differences(connection)) == []

@@ -24,6 +24,7 @@ from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client
 from collector.contract import Arm, Generation, Switch, encode
 from collector.errors import StoreUnavailableError
+from collector.ingest.preparation import prepare
 from collector.serving.upkeep import LEASED_S, Upkeep
 from collector.settings import Settings
 from collector.store import (
@@ -33,7 +34,6 @@ from collector.store import (
     clock,
     keys,
     pair_counts,
-    prepare,
     rollup_check,
     rollup_reads,
 )

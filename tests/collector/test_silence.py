@@ -16,9 +16,10 @@ from webhook_receiver import receiving
 
 from collector.client import Client
 from collector.contract import Arm, Generation, RampChange, Switch, encode
+from collector.ingest.preparation import prepare
 from collector.serving.silence import Silence
 from collector.settings import Settings
-from collector.store import Batch, Store, prepare, ramps, switches
+from collector.store import Batch, Store, ramps, switches
 from collector.store.tables import notification
 
 LIMIT_S = 40.0

@@ -28,11 +28,12 @@ from collector.content import DROP
 from collector.contract import Content, Span, Speculation, encode
 from collector.errors import OtlpError
 from collector.ingest.trace_parts import decode_parts
-from collector.otlp import attribute_facts, native, wire
+from collector.otlp import attribute_facts, native
 from collector.otlp.body import Encoding
 from collector.otlp.received import Attributes, ReceivedSpan
 from collector.otlp.traces import decode_traces, read_message
-from collector.otlp.values import write_attribute
+from collector.protobuf import wire
+from collector.protobuf.values import write_attribute
 from tests.collector.test_fuzz_otlp import GenerationOf, attribute_maps, span_lists
 
 pytestmark = pytest.mark.skipif(

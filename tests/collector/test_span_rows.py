@@ -13,7 +13,8 @@ from collector import store as store_package
 from collector.content import DROP, ContentPolicy
 from collector.content.redaction import Pattern, Redactor
 from collector.contract import Span, SpanEvent, SpanLink, attributes, decode, encode
-from collector.store import Batch, Store, generation_rows, prepare, traces
+from collector.ingest.preparation import prepare
+from collector.store import Batch, Store, generation_rows, traces
 
 KNOWN = [
     value

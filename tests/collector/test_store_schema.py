@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from otlp_bodies import received
 
+from collector import dialects
 from collector.content import ContentPolicy, Redactor
 from collector.contract import Content, Generation, Score, Span, encode
 from collector.errors import StoreError
-from collector.store import Batch, Store, generations, prepare, sizes, traces
+from collector.ingest.preparation import prepare
+from collector.store import Batch, Store, generations, sizes, traces
 from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
@@ -34,7 +36,7 @@ def test_opening_again_keeps_what_is_stored(
         store.write(Batch(spans=prepare(received([encode(generation), odd_span]), KEEP)))
     with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
         page = generations.page(
-            connection, generations.Filter("k4"), content=True, limit=10, after=0
+            connection, generations.Filter("k4"), content_of=dialects.content, limit=10, after=0
         )
         assert page == ((generation,), None)
         assert traces.trace(connection, odd_span.trace_id) == (odd_span,)
@@ -149,7 +151,7 @@ def test_text_can_be_deleted_while_numbers_stay(
             connection.execute(metadata.tables["content"].delete())
         with store.read() as connection:
             page = generations.page(
-                connection, generations.Filter("k4"), content=True, limit=10, after=0
+                connection, generations.Filter("k4"), content_of=dialects.content, limit=10, after=0
             )
             assert page.generations == (bare,)
             assert traces.trace(connection, bare.trace_id) == (encode(bare),)

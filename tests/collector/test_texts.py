@@ -14,12 +14,13 @@ from sqlalchemy import Connection, func, select
 from collector.content import DROP, ContentPolicy
 from collector.content.redaction import Redactor
 from collector.contract import Content, Generation, Span, encode
+from collector.dialects import content as content_of
+from collector.ingest.preparation import prepare
+from collector.protobuf.parts import read_parts
 from collector.store import (
     Batch,
     Store,
     generations,
-    payload,
-    prepare,
     span_rows,
     texts,
     traces,
@@ -120,7 +121,7 @@ def test_pages_of_generations_find_their_text(any_database_url: str, spans: list
             g = generation.c
             dialects = {id_: "draftgate" for (id_,) in connection.execute(select(g.id))}
             some = dict(list(dialects.items())[::3])
-            found = generations.contents(connection, some)
+            found = generations.contents(connection, some, content_of)
             assert found.keys() <= some.keys()
             wanted = {reference_of(one) for one in spans[::3]} - {None}
             assert {text.reference for text in found.values() if text is not None} == wanted
@@ -184,4 +185,4 @@ def reference_of(one: Span) -> Any:
 
 
 def reference_in(message: bytes) -> Any:
-    return payload.read_text(message)["draftgate.reference"]
+    return read_parts(message).attributes["draftgate.reference"]

@@ -19,10 +19,11 @@ from collector.contract import Generation, Score, encode
 from collector.errors import OtlpError
 from collector.ingest.counters import Counters
 from collector.ingest.export import Exporter, Sender
+from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
 from collector.ingest.signals import TRACES
 from collector.otlp.body import Encoding
-from collector.store import Batch, Store, prepare, sizes
+from collector.store import Batch, Store, sizes
 from collector.store.turn import InterpreterTurn
 
 GenerationOf = Callable[..., Generation]

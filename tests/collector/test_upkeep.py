@@ -12,6 +12,7 @@ from otlp_bodies import received
 from waiting import until
 
 from collector.contract import Arm, Generation, Span, encode
+from collector.ingest.preparation import prepare
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
 from collector.store import (
@@ -20,7 +21,6 @@ from collector.store import (
     Store,
     engine_spans,
     pair_counts,
-    prepare,
     rollup_check,
     rollup_reads,
     sizes,

@@ -1,0 +1,1 @@
+"""The protobuf messages in which spans are received and stored."""
