@@ -4,6 +4,8 @@ The tables are spelled out: `collector.store.tables` says what they are now, and
 not change with it.
 """
 
+import secrets
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -18,7 +20,23 @@ _BY_DAY = "RANGE (id)"
 
 
 def upgrade() -> None:
-    on_postgresql = op.get_bind().dialect.name == "postgresql"
+    """Create every table, and the random key of redaction."""
+    _spans()
+    _rollups_and_scores()
+    _releases()
+    _upkeep()
+    if _on_postgresql():
+        # Rows lie in the order of arrival, so the smallest of indexes finds those of a day.
+        op.create_index("ix_span_key_id", "span_key", ["id"], postgresql_using="brin")
+        # They are compressed already.
+        op.execute("ALTER TABLE content ALTER COLUMN attributes SET STORAGE EXTERNAL")
+
+
+def _on_postgresql() -> bool:
+    return op.get_bind().dialect.name == "postgresql"
+
+
+def _spans() -> None:
     op.create_table(
         "resource",
         sa.Column("id", _ID, autoincrement=False, nullable=False),
@@ -76,6 +94,7 @@ def upgrade() -> None:
         sa.Column("top_p", sa.Double()),
         sa.Column("top_k", sa.BigInteger()),
         sa.Column("seed", sa.BigInteger()),
+        sa.Column("sampler", sa.Text()),
         sa.Column("stop_sequences", sa.Text()),
         sa.Column("response_id", sa.Text()),
         sa.Column("finish_reasons", sa.Text()),
@@ -100,11 +119,24 @@ def upgrade() -> None:
         sa.Column("prompt_id", sa.Text()),
         sa.Column("repeat", sa.BigInteger()),
         sa.Column("route", sa.Text()),
-        sa.Column("dims", sa.Text()),
+        sa.Column("launch", sa.Text()),
+        sa.Column("look", sa.BigInteger()),
+        sa.Column("looks", sa.Text()),
+        sa.Column("conversation_id", sa.Text()),
+        sa.Column("turn", sa.BigInteger()),
+        sa.Column("own_history", sa.Boolean()),
         sa.Column("retries", sa.BigInteger()),
         sa.Column("fallback", sa.Boolean()),
         sa.Column("mirrored", sa.Boolean()),
         sa.Column("concurrency", sa.BigInteger()),
+        sa.Column("client_lag_s", sa.Double()),
+        sa.Column("service_name", sa.Text()),
+        sa.Column("service_version", sa.Text()),
+        sa.Column("fingerprint", sa.Text()),
+        sa.Column("workload", sa.Text()),
+        sa.Column("change", sa.Text()),
+        sa.Column("price", sa.Text()),
+        sa.Column("engine_version", sa.Text()),
         sa.Column("spec_method", sa.Text()),
         sa.Column("spec_draft_model", sa.Text()),
         sa.Column("spec_num_speculative_tokens", sa.BigInteger()),
@@ -116,13 +148,9 @@ def upgrade() -> None:
         sa.Column("spec_draft_tokens_per_pos", sa.Text()),
         sa.Column("spec_accepted_tokens_per_pos", sa.Text()),
         sa.Column("spec_acceptance_histogram", sa.Text()),
-        sa.Column("service_name", sa.Text()),
-        sa.Column("service_version", sa.Text()),
-        sa.Column("fingerprint", sa.Text()),
+        sa.Column("dims", sa.Text()),
         sa.Column("quality", sa.Text()),
         sa.Column("counts_usable", sa.Boolean(), nullable=False),
-        sa.Column("client_lag_s", sa.Double()),
-        sa.Column("workload", sa.Text()),
         sa.Column("carries", sa.Text()),
         sa.PrimaryKeyConstraint("id", name="pk_generation"),
         postgresql_partition_by=_BY_DAY,
@@ -155,6 +183,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_waiting_score_arrived_unix_s", "waiting_score", ["arrived_unix_s"])
     op.create_index("ix_waiting_score_response_id", "waiting_score", ["response_id"])
+
+
+def _rollups_and_scores() -> None:
     op.create_table(
         "series",
         sa.Column("id", _ID, autoincrement=False, nullable=False),
@@ -179,28 +210,18 @@ def upgrade() -> None:
     op.create_index(
         "ix_rollup_delta_series_id_start_unix_s", "rollup_delta", ["series_id", "start_unix_s"]
     )
-    op.create_table(
-        "rollup_minute",
-        sa.Column("series_id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("start_unix_s", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("first_start_unix_ns", sa.BigInteger(), nullable=False),
-        sa.Column("last_end_unix_ns", sa.BigInteger(), nullable=False),
-        sa.Column("counts", sa.LargeBinary(), nullable=False),
-        sa.Column("moments", sa.LargeBinary(), nullable=False),
-        sa.Column("bins", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("series_id", "start_unix_s", name="pk_rollup_minute"),
-    )
-    op.create_table(
-        "rollup_hour",
-        sa.Column("series_id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("start_unix_s", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("first_start_unix_ns", sa.BigInteger(), nullable=False),
-        sa.Column("last_end_unix_ns", sa.BigInteger(), nullable=False),
-        sa.Column("counts", sa.LargeBinary(), nullable=False),
-        sa.Column("moments", sa.LargeBinary(), nullable=False),
-        sa.Column("bins", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("series_id", "start_unix_s", name="pk_rollup_hour"),
-    )
+    for name in ("rollup_minute", "rollup_hour"):
+        op.create_table(
+            name,
+            sa.Column("series_id", sa.BigInteger(), autoincrement=False, nullable=False),
+            sa.Column("start_unix_s", sa.BigInteger(), autoincrement=False, nullable=False),
+            sa.Column("first_start_unix_ns", sa.BigInteger(), nullable=False),
+            sa.Column("last_end_unix_ns", sa.BigInteger(), nullable=False),
+            sa.Column("counts", sa.LargeBinary(), nullable=False),
+            sa.Column("moments", sa.LargeBinary(), nullable=False),
+            sa.Column("bins", sa.LargeBinary(), nullable=False),
+            sa.PrimaryKeyConstraint("series_id", "start_unix_s", name=f"pk_{name}"),
+        )
     op.create_table(
         "pair_count",
         sa.Column("rollout", sa.Text(), nullable=False),
@@ -229,6 +250,7 @@ def upgrade() -> None:
         sa.Column("spans", sa.Text()),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("first_revision", sa.BigInteger(), nullable=False),
+        sa.Column("key_id", sa.String()),
         sa.PrimaryKeyConstraint(
             "trace_id", "span_id", "metric", "evaluator", "version", name="pk_score"
         ),
@@ -259,6 +281,9 @@ def upgrade() -> None:
         "regression",
         ["rollout", "metric", "cohort", "change", "prompt_id", "repeat"],
     )
+
+
+def _releases() -> None:
     op.create_table(
         "verdict",
         sa.Column("id", sa.String(), nullable=False),
@@ -348,6 +373,9 @@ def upgrade() -> None:
         sa.Column("key_id", sa.String()),
         sa.PrimaryKeyConstraint("rollout", "policy_hash", name="pk_watch"),
     )
+
+
+def _upkeep() -> None:
     op.create_table(
         "upkeep_lease",
         sa.Column("name", sa.String(), nullable=False),
@@ -384,7 +412,7 @@ def upgrade() -> None:
         sa.Column("full_unix_us", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", name="pk_key_bucket"),
         # On PostgreSQL a crash may empty it, so that no request waits for the disk.
-        prefixes=["UNLOGGED"] if on_postgresql else [],
+        prefixes=["UNLOGGED"] if _on_postgresql() else [],
     )
     op.create_table(
         "api_key",
@@ -400,8 +428,31 @@ def upgrade() -> None:
         sa.Column("last_used_unix_ns", sa.BigInteger()),
         sa.PrimaryKeyConstraint("id", name="pk_api_key"),
     )
-    if on_postgresql:
-        # Rows lie in the order of arrival, so the smallest of indexes finds those of a day.
-        op.create_index("ix_span_key_id", "span_key", ["id"], postgresql_using="brin")
-        # They are compressed already.
-        op.execute("ALTER TABLE content ALTER COLUMN attributes SET STORAGE EXTERNAL")
+    op.create_table(
+        "notification",
+        sa.Column("id", _ID, nullable=False, autoincrement=True),
+        sa.Column("type", sa.String(), nullable=False),
+        sa.Column("time_unix_ns", sa.BigInteger(), nullable=False),
+        sa.Column("document", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_notification"),
+    )
+    op.create_table(
+        "notification_target",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("sent_up_to", sa.BigInteger(), nullable=False),
+        sa.Column("attempts", sa.BigInteger(), nullable=False),
+        sa.Column("due_unix_ns", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_notification_target"),
+    )
+    op.create_table(
+        "evidence_flow",
+        sa.Column("rollout", sa.Text(), nullable=False),
+        sa.Column("stopped", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("rollout", name="pk_evidence_flow"),
+    )
+    secret = op.create_table(
+        "secret",
+        sa.Column("name", sa.String(), primary_key=True),
+        sa.Column("value", sa.LargeBinary(), nullable=False),
+    )
+    op.bulk_insert(secret, [{"name": "redaction", "value": secrets.token_bytes(32)}])

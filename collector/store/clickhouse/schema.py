@@ -13,7 +13,7 @@ from collector.contract.fields import WIRE
 from collector.store import tables
 from collector.store.days import DAY_BITS
 
-VERSION: Final = 8
+VERSION: Final = 1
 """Version of this schema; increase it with every change, which `upgrades` then applies."""
 VERSIONS: Final = "schema_version"
 """The table that stores the versions of a database's schema."""
