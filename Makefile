@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 AUDIT  := .venv-audit
+SITE   := .venv-site
 # How many processes share the tests; 0: all of them in one. Tests wait for servers: one more than cores.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
@@ -11,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiling every module anew takes a process that a test starts longer than running it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom site clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -99,5 +100,13 @@ audit: $(AUDIT)/.ready  ## Ask for known vulnerabilities of the pinned packages;
 sbom: $(READY) $(AUDIT)/.ready  ## Write the bill of materials of the environment to sbom.json (CycloneDX)
 	$(AUDIT)/bin/cyclonedx-py environment --pyproject pyproject.toml $(BIN)/python --output-format JSON --output-file sbom.json
 
+$(SITE)/.ready:
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check mkdocs-material==9.8.1
+	touch $@
+
+site: $(SITE)/.ready  ## Build the docs as pages with a search into build/site
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build
+
 clean:  ## Remove the environment and what builds left
-	rm -rf $(VENV) $(AUDIT) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(AUDIT) $(SITE) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

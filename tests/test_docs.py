@@ -19,7 +19,7 @@ from engine_adapter.run import rollout_file
 from evals import policy as policies
 
 ROOT = Path(__file__).parent.parent
-DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 TUTORIAL = "Tutorial: your own vLLM server, start to verdict"
 
 
