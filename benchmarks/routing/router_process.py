@@ -32,6 +32,9 @@ class _Share:
     def candidate_allowed(self) -> bool:
         return True
 
+    def counted(self, characters: int | None, tokens: int | None) -> None:
+        """Note nothing."""
+
     def state(self) -> dict[str, object]:
         return {}
 

@@ -35,6 +35,8 @@ class Moment:
     cohort: str | None
     now: datetime
     """With a time zone."""
+    band: str | None = None
+    """The estimated band of input tokens, which is a cohort besides `cohort`."""
 
 
 class Condition(NamedTuple):
@@ -189,8 +191,18 @@ def _one_of(name: str, given: Texts | None, of: Callable[[Moment], str | None]) 
 
 
 def cohort_condition(given: Texts | None) -> Condition | None:
-    """Return the test of a request's cohort, which eligibility rules have and cohort rules lack."""
-    return _one_of("cohort", given, lambda m: m.cohort)
+    """Return the test of a request's cohorts, which eligibility rules have and cohort rules lack.
+
+    A band of input tokens is one of them.
+    """
+    if given is None:
+        return None
+
+    def holds(moment: Moment) -> bool:
+        own = [cohort for cohort in (moment.cohort, moment.band) if cohort is not None]
+        return any(fnmatchcase(cohort, pattern) for cohort in own for pattern in given)
+
+    return Condition(f"cohort {' or '.join(given)}", holds)
 
 
 def _within(

@@ -11,6 +11,7 @@ from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
+from engine_adapter.router.input_lengths import InputLengths
 from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.rules import Rules
 
@@ -35,6 +36,7 @@ class RolloutControl:
         cohorts: Cohorts,
         assignment: Assignment,
         source: StateSource,
+        lengths: InputLengths,
         now: Callable[[], datetime],
     ) -> None:
         """`share_percent` is `None` if the ramp determines the share."""
@@ -45,6 +47,7 @@ class RolloutControl:
         self._cohorts = cohorts
         self._assignment = assignment
         self._source = source
+        self._lengths = lengths
         self._now = now
 
     def decide(self, facts: RequestFacts) -> Decision:
@@ -57,7 +60,8 @@ class RolloutControl:
         blocked = self._why_blocked(facts)
         if blocked is not None:
             return self._baseline(cohort, blocked)
-        match = self._rules.first_match(Moment(facts, cohort, now))
+        band = self._lengths.band(facts.input_characters)
+        match = self._rules.first_match(Moment(facts, cohort, now, band))
         if match.to is Arm.BASELINE:
             return self._baseline(cohort, match.reason)
         if self._mode is Mode.CANDIDATE:
@@ -75,6 +79,10 @@ class RolloutControl:
         """Return whether the mode and the rollout's switch now allow the candidate."""
         return self._mode is not Mode.BASELINE and self._source.known.on
 
+    def counted(self, characters: int | None, tokens: int | None) -> None:
+        """Note the input tokens that an engine counted for a request."""
+        self._lengths.counted(characters, tokens)
+
     def state(self) -> Mapping[str, object]:
         """Return mode, share, switch and ramp, as JSON values."""
         known, trouble = self._source.known, self._source.trouble
@@ -85,6 +93,7 @@ class RolloutControl:
             "candidate_allowed": self.candidate_allowed(),
             "switch": None if known.switch is None else to_document(known.switch),
             "ramp": None if known.ramp is None else to_document(known.ramp),
+            "input_tokens": self._lengths.state(),
             "told_unix_ns": known.told_unix_ns,
             "collector_trouble": trouble,
         }

@@ -72,5 +72,8 @@ class Control(Protocol):
     def candidate_allowed(self) -> bool:
         """Return whether the mode and the rollout's switch now allow the candidate."""
 
+    def counted(self, characters: int | None, tokens: int | None) -> None:
+        """Note the input tokens that an engine counted for a request; never raises."""
+
     def state(self) -> Mapping[str, object]:
         """Return the `control` part of `/router/state`: JSON values, no secrets."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from collector.contract import InputBands
 from engine_adapter.router.assignment import Sticky
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.decision import Mode
@@ -20,6 +21,10 @@ def describe_routes(routes: Routes) -> Iterator[str]:
     yield from (f"  {line}" for line in Rules(routes.rules, routes.default).explained())
     yield "cohort by the first that says:"
     yield from (f"  {line}" for line in Cohorts(routes.cohorts).explained())
+    if (lengths := routes.input_tokens) is not None:
+        names = ", ".join(InputBands(lengths.bands).names)
+        ratio = f"{lengths.characters_per_token:g} characters a token"
+        yield f"bands, also cohorts of rules: {names}, estimated at {ratio}"
     yield f"switch and ramp from {routes.collector.url}, kept in {routes.state_file}"
     content = "with" if routes.collector.record_content else "without"
     yield f"spans to {routes.collector.url}, {content} prompts and answers"

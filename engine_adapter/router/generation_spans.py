@@ -41,6 +41,8 @@ class AttemptContext:
     """For a mirrored generation, the one that the user got."""
     fallback: bool = False
     """Whether the baseline answers because the candidate failed."""
+    input_characters: int | None = None
+    """Characters of the request's texts; `None` if it has none."""
     since_s: float | None = None
     """When the failed request to the candidate began (`time.perf_counter`); the user's wait counts
     from then."""

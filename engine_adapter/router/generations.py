@@ -153,6 +153,7 @@ class Generations:
         generation = generation_of_attempt(
             context, attempt.arm.settings, reader.provider, seen, attempt.retries
         )
+        self._control.counted(context.input_characters, generation.input_tokens)
         if self._settings.record_content:
             generation = replace(generation, content=content_of(context.document, seen.answer))
         return export_request(generation, context.place, context.linked)

@@ -13,6 +13,7 @@ from engine_adapter.errors import RoutesFileError
 from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.control import RolloutControl, StateSource
+from engine_adapter.router.input_lengths import InputLengths
 from engine_adapter.router.routes_file import Routes, UpstreamSection
 from engine_adapter.router.rules import Rules
 from engine_adapter.router.settings import (
@@ -69,6 +70,7 @@ def control_of(routes: Routes, source: StateSource) -> RolloutControl:
         cohorts=Cohorts(routes.cohorts),
         assignment=Assignment(routes.rollout, routes.sticky, random.SystemRandom().random),
         source=source,
+        lengths=InputLengths(routes.input_tokens),
         now=lambda: datetime.now(UTC),
     )
 

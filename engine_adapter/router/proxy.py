@@ -116,12 +116,12 @@ class Proxy:
         if document is None:
             await self._pass_through(outgoing, answer)
             return
+        facts = facts_of(path, document, request.headers, self._in_flight - 1)
         context = AttemptContext(
             path=path,
             document=document,
-            decision=self._control.decide(
-                facts_of(path, document, request.headers, self._in_flight - 1)
-            ),
+            decision=self._control.decide(facts),
+            input_characters=facts.input_characters,
             arm=Arm.BASELINE,
             place=TraceContext.continued(request.headers),
         )

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from collector.contract import Arm
+from collector.contract import Arm, InputBands, is_input_band
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.prices import Prices
 from engine_adapter.router.assignment import Sticky
 from engine_adapter.router.cohorts import CohortSection
 from engine_adapter.router.decision import Mode
+from engine_adapter.router.input_lengths import InputTokensSection
 from engine_adapter.router.ramp import Percent, RampSection
 from engine_adapter.router.rules import Rule
 from engine_adapter.routes import HttpEngineName, LaunchName, Section
@@ -128,6 +129,8 @@ class Routes(Section):
     """The share in steps, which the collector stores."""
     sticky: Sticky = Sticky()
     cohorts: CohortSection = CohortSection()
+    input_tokens: InputTokensSection | None = None
+    """Bands of input tokens, which rules name as cohorts."""
     rules: tuple[Rule, ...] = ()
     default: Arm = Arm.CANDIDATE
     """The arm of requests that match no rule."""
@@ -139,6 +142,18 @@ class Routes(Section):
     limits: LimitSection = LimitSection()
     state_file: Annotated[str, Field(min_length=1)] | None = None
     """Holds the last known switch and ramp; default: the routes file's name plus `.state`."""
+
+    @model_validator(mode="after")
+    def _declares_its_bands(self) -> "Routes":
+        declared = () if self.input_tokens is None else InputBands(self.input_tokens.bands).names
+        named = {name for rule in self.rules for name in rule.cohort or () if is_input_band(name)}
+        if unknown := sorted(named - {*declared, *((InputBands.UNKNOWN,) if declared else ())}):
+            raise ValueError(
+                f"a rule names the cohort {unknown[0]}, which is no band of `input_tokens`; give "
+                "`input_tokens: {bands: [2000, 8000], characters_per_token: 4}` with the policy's "
+                "bands, and the ratio that /router/state shows"
+            )
+        return self
 
     @model_validator(mode="after")
     def _says_one_share(self) -> "Routes":

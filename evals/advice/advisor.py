@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from collector.contract import Verdict, acceptance_collapsed
+from collector.contract import InputBands, Verdict, acceptance_collapsed, bands_named
 from evals.advice import scope_numbers
 from evals.advice.forecast import DRAWS, SEED
-from evals.advice.observations import Observation
+from evals.advice.observations import Observation, in_bands
 from evals.advice.permission import Decision, Permission
 from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, Wasted
 from evals.advice.router import routes
@@ -18,14 +18,20 @@ def advise(
     pairs: Sequence[Observation],
     others: Mapping[str, Sequence[Observation]] | None = None,
     verdict: Verdict | None = None,
+    bands: InputBands | None = None,
 ) -> Advice:
     """Return the advice on a rollout, from its pairs' speed and its newest verdict.
 
-    `others` are rollouts of the same routes at another k; the forecasts use them too.
+    `others` are rollouts of the same routes at another k; the forecasts use them too. Without
+    `bands`, those that the verdict judged are advised on.
     """
-    other_pairs = [p for found in (others or {}).values() for p in found]
+    if bands is None and verdict is not None:
+        bands = bands_named(one.cohort for one in verdict.cohorts)
+    pairs = in_bands(pairs, bands)
+    other_pairs = in_bands([p for found in (others or {}).values() for p in found], bands)
     permission = Permission(rollout, verdict)
-    scopes = tuple(_advice(s, s.of(pairs), s.of(other_pairs), permission) for s in _scopes(pairs))
+    every = _scopes(pairs, bands)
+    scopes = tuple(_advice(s, s.of(pairs), s.of(other_pairs), permission) for s in every)
     return Advice(
         rollout=rollout,
         others=tuple(others or ()),
@@ -37,19 +43,26 @@ def advise(
     )
 
 
-def _scopes(pairs: Sequence[Observation]) -> list[Scope]:
-    """Return all pairs, each cohort, and each load of a cohort that has several loads.
+def _scopes(pairs: Sequence[Observation], bands: InputBands | None) -> list[Scope]:
+    """Return all pairs, cohorts, bands, and each load of a cohort that has several loads.
 
     If no pair has a cohort, the loads are of all pairs.
     """
     cohorts = sorted({p.cohort for p in pairs if p.cohort is not None})
-    found = [Scope(None), *(Scope(cohort) for cohort in cohorts)]
+    found = [Scope(None), *(Scope(cohort) for cohort in cohorts), *_bands(pairs, bands)]
     leaves: list[str | None] = [*cohorts] or [None]
     for cohort in leaves:
         loads = sorted({p.load for p in Scope(cohort).of(pairs) if p.load is not None})
         if len(loads) > 1:
             found += [Scope(cohort, load) for load in loads]
     return found
+
+
+def _bands(pairs: Sequence[Observation], bands: InputBands | None) -> list[Scope]:
+    """Return the bands that have pairs, from the shortest; unknown lengths last."""
+    there = {p.band for p in pairs}
+    names = () if bands is None else (*bands.names, bands.UNKNOWN)
+    return [Scope(name) for name in names if name in there]
 
 
 def _advice(

@@ -1,10 +1,10 @@
 """Load the pairs of a rollout as the numbers that the advisor needs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from collector.client import Client
-from collector.contract import Generation, Speculation, counts_usable
+from collector.contract import Generation, InputBands, Pair, Speculation, counts_usable
 from evals.load_bands import load_band
 from evals.rollouts import require
 
@@ -49,6 +49,17 @@ class Observation(NamedTuple):
     baseline: Times | None
     candidate: Times | None
     counts: Counts | None
+    input_tokens: int | None = None
+    """By the baseline's count, else the candidate's."""
+    band: str | None = None
+    """The band of `input_tokens`; `None` without declared bands."""
+
+
+def in_bands(pairs: Sequence[Observation], bands: InputBands | None) -> Sequence[Observation]:
+    """Return the pairs with their bands."""
+    if bands is None:
+        return pairs
+    return [pair._replace(band=bands.of(pair.input_tokens)) for pair in pairs]
 
 
 def load(client: Client, rollout: str) -> list[Observation]:
@@ -72,10 +83,16 @@ def _observations(client: Client, rollout: str) -> Iterator[Observation]:
                 baseline=_times(pair.baseline),
                 candidate=_times(candidate),
                 counts=_counts(candidate) if candidate else None,
+                input_tokens=_input_tokens(pair),
             )
         after = page.next
         if after is None:
             return
+
+
+def _input_tokens(pair: Pair) -> int | None:
+    sides = (side for side in (pair.baseline, pair.candidate) if side is not None)
+    return next((side.input_tokens for side in sides if side.input_tokens is not None), None)
 
 
 def _times(generation: Generation | None) -> Times | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from collector.contract import Answer, Arm
+from collector.contract import Answer, Arm, InputBands, is_input_band
 from evals.advice.observations import Observation
 from evals.advice.observed import e2e_ratios, prompts, speedup
 from evals.advice.records import Action, Advice, Route, ScopeAdvice
@@ -27,13 +27,14 @@ def routes(
 
     Rules for all pairs together are made only if no pair has a cohort.
     """
+    bands = [s for s in scopes if is_input_band(s.cohort)]
+    scopes = [s for s in scopes if not is_input_band(s.cohort)]
     cohorts = [s for s in scopes if s.load is None and s.cohort is not None]
     whole = cohorts or [s for s in scopes if s.load is None]
     off = {s.cohort for s in whole if s.action is Action.DISABLE or s.judged is not Answer.YES}
+    found = _off_bands(bands)
     if default is Arm.CANDIDATE:
-        found = [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
-    else:
-        found = []
+        found += [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
     found += [
         Route(
             cohort=s.cohort,
@@ -55,6 +56,19 @@ def routes(
             if s.cohort not in off
         ]
     return tuple(found)
+
+
+def _off_bands(bands: Sequence[ScopeAdvice]) -> list[Route]:
+    """Return rules to the baseline for bands that lose or may not ship, whatever the cohort.
+
+    Requests of unknown length go there unless a verdict allows them.
+    """
+    off = [s for s in bands if s.action is Action.DISABLE or s.judged is not Answer.YES]
+    found = [Route(cohort=s.cohort, reason=s.reason) for s in off]
+    if bands and InputBands.UNKNOWN not in {s.cohort for s in bands}:
+        why = "no pair of unknown length was judged"
+        found.append(Route(cohort=InputBands.UNKNOWN, reason=why))
+    return found
 
 
 def write(path: Path, advice: Advice) -> None:

@@ -13,7 +13,7 @@ from evals.advice.summing import Modelled, modelled, sums_of
 
 
 class Scope(NamedTuple):
-    """A cohort (`None`: all pairs), optionally at one load."""
+    """A cohort or band of input tokens (`None`: all pairs), optionally at one load."""
 
     cohort: str | None
     load: tuple[int, int] | None = None
@@ -23,7 +23,8 @@ class Scope(NamedTuple):
         return [
             p
             for p in pairs
-            if self.cohort in (None, p.cohort) and (self.load is None or p.load == self.load)
+            if self.cohort in (None, p.cohort, p.band)
+            and (self.load is None or p.load == self.load)
         ]
 
 

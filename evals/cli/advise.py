@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from collector.client import Client
+from collector.contract import InputBands
 from evals import advice as advices
 from evals.advice import report as advice_report
 from evals.advice import router
@@ -23,6 +24,12 @@ def advise(
         list[str] | None,
         typer.Option("--with", help="Rollout of the same routes at another k; repeatable."),
     ] = None,
+    input_tokens: Annotated[
+        str | None,
+        typer.Option(
+            help="First lengths of bands of input tokens, as 2000,8000; default: the verdict's."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
     routes: Annotated[
         Path | None, typer.Option("--routes", help="YAML file to write, with rules for a router.")
@@ -37,15 +44,24 @@ def advise(
     Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
     """
     with usable():
+        bands = None if input_tokens is None else _bands(input_tokens)
         with Client.opened(collector, database) as client:
             pairs = advices.load(client, rollout)
             other_pairs = {name: advices.load(client, name) for name in others or ()}
             newest = client.newest_verdict(rollout)
         verdict = None if newest is None else newest.verdict
-        advice = advices.advise(rollout, pairs, other_pairs, verdict)
+        advice = advices.advise(rollout, pairs, other_pairs, verdict, bands)
         if routes is not None:
             router.write(routes, advice)
     if as_json:
         typer.echo(advice_report.to_json(advice))
     else:
         advice_report.print_advice(Console(), advice)
+
+
+def _bands(text: str) -> InputBands:
+    try:
+        return InputBands([int(part) for part in text.split(",")])
+    except ValueError as exc:
+        message = f"{text!r}; wanted growing numbers above 0, such as 2000,8000"
+        raise typer.BadParameter(message, param_hint="--input-tokens") from exc

@@ -11,7 +11,7 @@ from made_verdicts import made_verdict
 from typer.testing import CliRunner
 
 from collector.client import Client
-from collector.contract import Answer, Arm, CohortAnswer, Outcome, Speculation
+from collector.contract import Answer, Arm, CohortAnswer, InputBands, Outcome, Speculation
 from draftgate.commands import app
 from evals import advice
 from evals.advice.records import Action
@@ -264,6 +264,37 @@ def test_loads_are_told_apart(stored, rollout) -> None:
     assert scope_of(found, "chat", (8, 15)).action is Action.DISABLE
     bounds = [(r.concurrency_at_least, r.concurrency_at_most) for r in found.routes]
     assert bounds == [(8, 15)]
+
+
+def test_bands_of_the_verdict_are_advised_on(stored, rollout) -> None:
+    """A band that loses goes to the baseline whatever the cohort, and so do unknown lengths."""
+    short, long = "input_tokens:0-7999", "input_tokens:8000+"
+    verdict = verdict_of(**dict.fromkeys(("chat", short, long), Answer.YES))
+    found = stored(
+        rollout(input_tokens=500, prompts=80),
+        rollout(input_tokens=20_000, first=100, prompts=40, verify_s=0.05),
+        verdict=verdict,
+    )
+    assert [s.cohort for s in found.scopes if s.load is None] == [None, "chat", short, long]
+    assert scope_of(found, short).action is Action.KEEP
+    assert scope_of(found, long).action is Action.DISABLE
+    assert [(r.to, r.cohort) for r in found.routes] == [
+        (Arm.BASELINE, long),
+        (Arm.BASELINE, "input_tokens:unknown"),
+    ]
+
+
+def test_a_band_without_a_yes_is_not_served(stored, rollout) -> None:
+    """Bands that nobody judged stay with the baseline, however fast; so does a band with a no."""
+    bands = InputBands((8000,))
+    short, long = bands.names
+    found = stored(
+        rollout(input_tokens=500, prompts=80),
+        rollout(input_tokens=20_000, first=100, prompts=80),
+        verdict=verdict_of(**{"chat": Answer.YES, short: Answer.YES, long: Answer.NO}),
+    )
+    assert scope_of(found, short).action is Action.KEEP
+    assert [r.cohort for r in found.routes] == [long, bands.UNKNOWN]
 
 
 def test_short_answers_that_lose_go_to_the_baseline(stored, rollout) -> None:

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from prometheus_client.parser import text_string_to_metric_families
 
 from collector.contract import Arm
-from engine_adapter.router.decision import Decision, RequestFacts
+from engine_adapter.router.decision import Control, Decision, RequestFacts
 from engine_adapter.router.server import running
 from engine_adapter.router.settings import RouterSettings, Upstream
 from engine_adapter.transport import Timeouts
@@ -36,6 +36,7 @@ class FixedControl:
     mirrored: bool = False
     allowed: bool = True
     asked: list[RequestFacts] = field(default_factory=list)
+    lengths: list[tuple[int | None, int | None]] = field(default_factory=list)
 
     def decide(self, facts: RequestFacts) -> Decision:
         self.asked.append(facts)
@@ -50,6 +51,9 @@ class FixedControl:
 
     def candidate_allowed(self) -> bool:
         return self.allowed
+
+    def counted(self, characters: int | None, tokens: int | None) -> None:
+        self.lengths.append((characters, tokens))
 
     def state(self) -> dict[str, object]:
         return {"candidate_allowed": self.allowed}
@@ -121,7 +125,7 @@ def _no_raise() -> Any:
 def routing(
     baseline: str,
     candidate: str,
-    control: FixedControl | None = None,
+    control: Control | None = None,
     *,
     upstream: Mapping[str, Any] | None = None,
     **settings: Any,
