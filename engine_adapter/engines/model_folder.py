@@ -180,7 +180,7 @@ def _check_folder(folder: Path) -> None:
     if not any(_files(folder, _WEIGHTS)):
         raise EngineSetupError(
             f"model: {folder} holds no weights ({' or '.join(_WEIGHTS)}); "
-            "copy them there, or train the demo's pair with `python -m demo.train`"
+            "copy them there, or train the demo's pair in a checkout with `python -m training.pair`"
         )
 
 

@@ -10,8 +10,8 @@ import jsonschema_rs
 import pytest
 
 import demo
-from demo.desk import COHORTS, MAX_TOKENS, Example, examples, workload_lines
-from demo.desk.__main__ import main
+from training.desk import COHORTS, MAX_TOKENS, Example, examples, workload_lines
+from training.desk.__main__ import main
 
 WORKLOAD = Path(demo.__file__).parent / "workload.jsonl"
 

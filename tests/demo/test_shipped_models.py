@@ -9,8 +9,8 @@ import torch
 from transformers import AutoTokenizer
 
 import demo
-from demo.desk import COHORTS
-from demo.train.pair import load
+from training.desk import COHORTS
+from training.pair.pair import load
 
 MODELS = Path(demo.__file__).parent / "models"
 WORKLOAD = MODELS.parent / "workload.jsonl"

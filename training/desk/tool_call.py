@@ -4,8 +4,8 @@ import json
 import random
 from collections.abc import Callable, Mapping
 
-from demo.desk import words
-from demo.desk.example import Example
+from training.desk import words
+from training.desk.example import Example
 
 _Arguments = Mapping[str, str | int]
 _STRING: Mapping[str, object] = {"type": "string"}

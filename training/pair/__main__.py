@@ -1,4 +1,4 @@
-"""Train the demo's pair: `python -m demo.train --out demo/models`."""
+"""Train the demo's pair: `python -m training.pair --out demo/models`."""
 
 import argparse
 import json
@@ -14,12 +14,12 @@ import tokenizers
 import torch
 import transformers
 
-from demo.desk import COHORTS, examples
-from demo.train.batches import batches
-from demo.train.fit import Fitted, Plan, fit
-from demo.train.measure import measure
-from demo.train.pair import grow, load, new_draft, parameter_count, save
-from demo.train.tokenizer import train_tokenizer
+from training.desk import COHORTS, examples
+from training.pair.batches import batches
+from training.pair.fit import Fitted, Plan, fit
+from training.pair.measure import measure
+from training.pair.pair import grow, load, new_draft, parameter_count, save
+from training.pair.tokenizer import train_tokenizer
 
 _ENDLESS = sys.maxsize
 _TOKENIZER_EXAMPLES_PER_COHORT = 2000
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m demo.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m training.pair", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of the models")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocab-size", type=int, default=2048, help="at most")
@@ -62,7 +62,7 @@ def _train(args: argparse.Namespace, folder: Path) -> None:
     save(draft, tokenizer, folder / "draft")
     save(target, tokenizer, folder / "target")
     report = {
-        "command": "python -m demo.train",
+        "command": "python -m training.pair",
         "options": {key: value for key, value in vars(args).items() if key != "out"},
         "draft": {"parameters": parameter_count(draft), **draft_fit._asdict()},
         "target": {"parameters": parameter_count(target), **target_fit._asdict()},

@@ -3,8 +3,8 @@
 import random
 from dataclasses import dataclass
 
-from demo.desk import words
-from demo.desk.example import Example
+from training.desk import words
+from training.desk.example import Example
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from demo.desk import Example
-from demo.train.tokenizer import END, prompt_text
+from training.desk import Example
+from training.pair.tokenizer import END, prompt_text
 
 _POOL_BATCHES = 16
 

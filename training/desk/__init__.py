@@ -1,7 +1,7 @@
 """Synthetic support-desk exchanges, in four cohorts and two splits without common answers."""
 
-from demo.desk.example import COHORTS, SPLITS, Cohort, Example, Split
-from demo.desk.workload import MAX_TOKENS, examples, workload_lines
+from training.desk.example import COHORTS, SPLITS, Cohort, Example, Split
+from training.desk.workload import MAX_TOKENS, examples, workload_lines
 
 __all__ = [
     "COHORTS",

@@ -4,8 +4,8 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from demo.desk import chat, code, rag, tool_call
-from demo.desk.example import COHORTS, Cohort, Example, Split
+from training.desk import chat, code, rag, tool_call
+from training.desk.example import COHORTS, Cohort, Example, Split
 
 MAX_TOKENS = 64
 

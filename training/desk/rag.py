@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from demo.desk import words
-from demo.desk.example import Example
+from training.desk import words
+from training.desk.example import Example
 
 _PAYMENTS = ("card", "cash", "invoice", "transfer", "voucher")
 _PROOFS = ("box", "card", "label", "receipt", "sticker")

@@ -1,15 +1,15 @@
-"""Write a workload file: `python -m demo.desk --split heldout --per-cohort 50 --out FILE`."""
+"""Write a workload file: `python -m training.desk --split heldout --per-cohort 50 --out FILE`."""
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo.desk import SPLITS, workload_lines
+from training.desk import SPLITS, workload_lines
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the file; `argv` replaces the process's arguments."""
-    parser = argparse.ArgumentParser(prog="python -m demo.desk", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m training.desk", description=__doc__)
     parser.add_argument("--split", choices=SPLITS, default="heldout")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--per-cohort", type=int, default=50)

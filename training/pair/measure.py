@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from demo.desk import COHORTS, Cohort, Example
-from demo.train.batches import Encoded, encode
+from training.desk import COHORTS, Cohort, Example
+from training.pair.batches import Encoded, encode
 
 # Any, throughout: transformers ships no types.
 

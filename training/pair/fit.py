@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from demo.train.batches import Batch
-from demo.train.muon import Muon
+from training.pair.batches import Batch
+from training.pair.muon import Muon
 
 _WARMUP_STEPS = 50
 _DECAY_FROM = 0.5

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from demo.desk.example import Example
+from training.desk.example import Example
 
 
 class _Numbers(NamedTuple):
