@@ -1,11 +1,14 @@
 """The hash of a table's values, independent of machine, library and memory layout."""
 
 import hashlib
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+SENTINELS: Final = "sentinels"
+"""Key of a table's metadata for the requests of the run's sentinels, as JSON."""
 
 
 class _Digest(Protocol):
@@ -16,6 +19,7 @@ def data_hash(table: pa.Table) -> str:
     """Return the SHA-256 of a table's columns, sorted by name, with rows in the given order.
 
     Columns with only nulls are left out, so that a metric that is scored later changes nothing.
+    Of the metadata, the requests of sentinels are hashed, if there are any.
 
     A column is hashed as its name, one validity byte per row, a letter for its kind, and the
     values, little-endian: 64-bit integers and floats, one byte per boolean; strings and lists as
@@ -31,6 +35,9 @@ def data_hash(table: pa.Table) -> str:
             continue
         digest.update(f"{len(name.encode())}:{name}:{len(column)}:".encode())
         _add(digest, column)
+    asked = (table.schema.metadata or {}).get(SENTINELS.encode())
+    if asked is not None:
+        digest.update(b"sentinels:" + asked)
     return digest.hexdigest()
 
 

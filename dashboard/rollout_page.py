@@ -22,6 +22,7 @@ from dashboard.sections import (
     latency,
     looks,
     quality,
+    sentinel_answers,
     structured_answers,
     traffic,
     verdict_banner,
@@ -117,6 +118,7 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     if verdict.capacity:
         st.subheader("Capacity", anchor="capacity")
         capacity.show(narrowed(verdict.capacity, cohort), verdict.goodput_ms)
+    sentinel_answers.show(verdict.sentinels)
     st.subheader("Cost", anchor="cost")
     cost.show(narrowed(verdict.costs, cohort), shown)
 

@@ -55,6 +55,7 @@ _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.AA: "the A/A control is missing, or not quiet",
     Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
+    Reason.STATE: "an arm's answers depend on the requests before them",
     Reason.TREATMENT: "the candidate did not do what it is judged for",
 }
 _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))

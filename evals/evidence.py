@@ -18,6 +18,7 @@ from evals.applicability import (
 )
 from evals.declared_looks import DeclaredLooks
 from evals.launches import ArmLaunches, Launches, launches_of
+from evals.sentinels import Series
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
@@ -266,6 +267,8 @@ class Evidence:
     """None unless every answer names the launch of its server."""
     looks: DeclaredLooks | None = None
     """None unless the run declared looks, to end when it is decided."""
+    sentinels: tuple[Series, ...] = ()
+    """Answers to the prompts that the run asked again and again; they belong to no pair."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
     """Applicability of each metric, computed over the whole rollout."""
     bands: LengthBands | None = None

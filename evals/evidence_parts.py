@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.contract import EvidencePart, from_document, to_document
-from collector.data_hash import pairs_hash
+from collector.contract import EvidencePart, SentinelAsk, from_document, to_document
+from collector.data_hash import SENTINELS, pairs_hash
 from evals.errors import EvidenceError
 
 _KEY = b"evidence"
@@ -31,7 +32,7 @@ def with_part(table: pa.Table, rollout: str) -> pa.Table:
         pairs=table.num_rows,
         data_hash=pairs_hash(table),
     )
-    return _with_parts(table, [part])
+    return _with_parts(table, [part], sentinel_asks(table))
 
 
 def parts_of(table: pa.Table, *, control: bool = False) -> tuple[EvidencePart, ...]:
@@ -58,11 +59,32 @@ def pooled(tables: Sequence[pa.Table]) -> pa.Table:
         shifted.append(table.set_column(at, "repeat", repeats).replace_schema_metadata(None))
         first = (pc.max(repeats).as_py() or 0) + 1
     whole = pa.concat_tables(shifted, promote_options="default")
-    return _with_parts(whole, [part for table in tables for part in parts_of(table)])
+    parts = [part for table in tables for part in parts_of(table)]
+    return _with_parts(whole, parts, _pooled_asks(tables))
 
 
-def _with_parts(table: pa.Table, parts: Sequence[EvidencePart]) -> pa.Table:
-    return table.replace_schema_metadata({_KEY: json.dumps([to_document(part) for part in parts])})
+def sentinel_asks(table: pa.Table) -> list[SentinelAsk]:
+    """Return the requests of sentinels in a table's metadata."""
+    text = (table.schema.metadata or {}).get(SENTINELS.encode())
+    return [] if text is None else [from_document(SentinelAsk, one) for one in json.loads(text)]
+
+
+def _pooled_asks(tables: Sequence[pa.Table]) -> list[SentinelAsk]:
+    """Return the requests of several runs, whose launches differ even if no answer names them."""
+    return [
+        replace(ask, launch=f"run {number} {ask.launch or ''}".rstrip())
+        for number, table in enumerate(tables, start=1)
+        for ask in sentinel_asks(table)
+    ]
+
+
+def _with_parts(
+    table: pa.Table, parts: Sequence[EvidencePart], asks: Sequence[SentinelAsk]
+) -> pa.Table:
+    metadata = {_KEY: json.dumps([to_document(part) for part in parts])}
+    if asks:
+        metadata[SENTINELS.encode()] = json.dumps([to_document(ask) for ask in asks])
+    return table.replace_schema_metadata(metadata)
 
 
 def _as_control(part: EvidencePart) -> EvidencePart:

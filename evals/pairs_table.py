@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from collector.contract import Arm, Change
+from collector.contract import Arm, Change, SentinelAsk
 from collector.data_hash import data_hash
 from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
@@ -25,6 +25,8 @@ from evals.evidence import (
     SampledTokens,
     Side,
 )
+from evals.evidence_parts import sentinel_asks
+from evals.sentinels import Preceding, Series, series_of
 
 _SCORE = "_score_"
 _RECORDED = (
@@ -74,6 +76,7 @@ def from_table(table: pa.Table) -> Evidence:
         workload=_workload(table),
         change=_change(table),
         looks=_looks(table),
+        sentinels=_sentinels(table),
     )
     return found.with_applicability().with_launches()
 
@@ -132,6 +135,29 @@ def _looks(table: pa.Table) -> DeclaredLooks | None:
     complete = np.all([_valid(table[f"{arm}_trace_id"]) for arm in Arm], axis=0)
     cohorts = pc.fill_null(_named(table["cohort"]), "").to_pylist()
     return declared_looks(_counts(pc.fill_null(first, 0)), texts.to_pylist(), cohorts, complete)
+
+
+def _sentinels(table: pa.Table) -> tuple[Series, ...]:
+    """Return the answers to the sentinels, each with the requests that preceded it."""
+    asks = sentinel_asks(table)
+    if not asks:
+        return ()
+    sent = {arm: _sent(table, arm) for arm in Arm}
+
+    def preceding(ask: SentinelAsk) -> Preceding:
+        starts, prompts = sent[ask.arm]
+        count = int(np.searchsorted(starts, ask.start_unix_ns))
+        return Preceding(count, prompts[count - 1] if count else None)
+
+    return series_of(asks, preceding)
+
+
+def _sent(table: pa.Table, arm: Arm) -> tuple[Counts, list[str]]:
+    """Return when an arm's requests were sent, in order, and their prompts."""
+    starts = _counts(table[f"{arm}_start_unix_ns"])
+    order = [int(row) for row in np.argsort(starts, kind="stable") if starts[row] >= 0]
+    prompts = table["prompt_id"].to_pylist()
+    return starts[order], [prompts[row] for row in order]
 
 
 def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:

@@ -18,6 +18,7 @@ from collector.contract import (
     Percentiles,
     Reason,
     Role,
+    SentinelAnswers,
     StructuredAnswers,
     Verdict,
     to_document,
@@ -25,6 +26,7 @@ from collector.contract import (
 from evals import capacity_words, cost_words
 from evals.findings_by_margin import worst_by_margin
 from evals.plain_table import plain_table
+from evals.sentinel_words import first_words
 from evals.validity_words import load_words, place_words, valid_words
 from evals.verdict_answers import (
     cohort_lines,
@@ -65,6 +67,8 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         console.print(_structured(verdict.structured_answers))
     if verdict.capacity:
         console.print(_capacity(verdict))
+    if verdict.sentinels:
+        console.print(_sentinels(verdict.sentinels))
     if verdict.costs:
         console.print(_costs(verdict.costs))
         for note in cost_words.notes(verdict.costs):
@@ -182,6 +186,24 @@ def _capacity(verdict: Verdict) -> Table:
     table = _table(title, ("Scope", "Arm"), capacity_words.COLUMNS)
     for row in verdict.capacity:
         table.add_row(_scope(row.cohort), row.arm.value, *capacity_words.numbers(row))
+    return table
+
+
+def _sentinels(rows: tuple[SentinelAnswers, ...]) -> Table:
+    table = _table(
+        "Prompts asked again and again: answers that changed",
+        ("Prompt", "Arm"),
+        ("Answers", "Changed", "First at"),
+    )
+    for row in rows:
+        launch = "" if row.launch is None else f" {row.launch}"
+        table.add_row(
+            escape(row.sentinel),
+            f"{row.arm.value}{escape(launch)}",
+            f"{row.answers:,}",
+            f"{row.changed:,}",
+            escape(first_words(row) or "–"),
+        )
     return table
 
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from collector.contract import CostComparison, Finding, Outcome, Role, Verdict
+from collector.contract import CostComparison, Finding, Outcome, Role, SentinelAnswers, Verdict
 from evals import capacity_words, cost_words
 from evals.findings_by_margin import worst_by_margin, worst_first
 from evals.report import to_json
+from evals.sentinel_words import changed_words
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.visible_text import made_visible, visible
 
@@ -34,6 +35,8 @@ def to_markdown(verdict: Verdict) -> str:
         lines += ["", *_capacity(verdict)]
     if verdict.costs:
         lines += ["", *_costs(verdict.costs)]
+    if verdict.sentinels:
+        lines += ["", *_sentinels(verdict.sentinels)]
     for line in scope_lines(verdict):
         lines += ["", escaped(line)]
     lines += ["", f"Policy {escaped(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
@@ -131,6 +134,14 @@ def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:
     for note in cost_words.notes(costs):
         yield ""
         yield escaped(note)
+
+
+def _sentinels(found: Sequence[SentinelAnswers]) -> Iterator[str]:
+    answers, changed = (sum(getattr(one, name) for one in found) for name in ("answers", "changed"))
+    yield f"Prompts asked again and again: {changed:,} of {answers:,} answers changed."
+    for one in found:
+        if one.changed:
+            yield f"- {one.arm.value}: {escaped(changed_words(one))}"
 
 
 def _outcome(f: Finding) -> str:

@@ -70,7 +70,8 @@ def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
     schema's metadata contain the window's end: `arrived_up_to`, `scored_up_to` and `more`. Without
     them it contains pairs whose generations all arrived after `younger_than`, generations up to
     `arrived_up_to`, and scores up to `scored_up_to`; the metadata contain these bounds, and the
-    same bounds give the same pairs.
+    same bounds give the same pairs. Requests of sentinels, which belong to no pair, stand in the
+    metadata as JSON (`sentinels`).
     """
     if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
         return _changes(collector, rollout, pair_changes.Position(arrived_after, scored_after))

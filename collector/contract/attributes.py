@@ -66,6 +66,9 @@ DRAFTGATE_LOOKS: Final = "draftgate.looks"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
 DRAFTGATE_TURN: Final = "draftgate.turn"
 DRAFTGATE_OWN_HISTORY: Final = "draftgate.own_history"
+DRAFTGATE_SENTINEL: Final = "draftgate.sentinel"
+DRAFTGATE_SENTINEL_AFTER: Final = "draftgate.sentinel.after"
+DRAFTGATE_SENTINEL_ANSWER: Final = "draftgate.sentinel.answer"
 DRAFTGATE_DIM_PREFIX: Final = "draftgate.dim."
 
 # Serving outcome

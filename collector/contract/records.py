@@ -346,6 +346,12 @@ class Generation:
     """Its place in the session, from 1."""
     own_history: bool | None = on_wire(a.DRAFTGATE_OWN_HISTORY, Form.BOOLEAN)
     """Whether the session's earlier answers are the arm's own, so that the arms' prompts differ."""
+    sentinel: str | None = on_wire(a.DRAFTGATE_SENTINEL, Form.NAME)
+    """The sentinel that this request asks once more; it has no prompt id and belongs to no pair."""
+    sentinel_after: str | None = on_wire(a.DRAFTGATE_SENTINEL_AFTER, Form.NAME)
+    """The prompt of the same prefix that the arm was asked directly before."""
+    sentinel_answer: str | None = on_wire(a.DRAFTGATE_SENTINEL_ANSWER, Form.STRING)
+    """Digest of the answer's reasoning, text, tool calls and finish reason; absent if it failed."""
     dims: Mapping[str, str] = field(default_factory=dict)
     retries: int | None = on_wire(
         a.DRAFTGATE_RETRIES, Form.INTEGER, not_negative=NotNegative.TOKENS
@@ -390,6 +396,23 @@ class Generation:
     def e2e_s(self) -> float:
         """End-to-end duration."""
         return (self.end_unix_ns - self.start_unix_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelAsk:
+    """One request of a sentinel to one arm: a prompt that a run asks again and again."""
+
+    sentinel: str
+    arm: Arm
+    number: int | None
+    """Tells it apart from the sentinel's other requests to the arm; both arms' have the same."""
+    start_unix_ns: int
+    trace_id: str
+    launch: str | None = None
+    after: str | None = None
+    """The prompt of the same prefix that the arm was asked directly before."""
+    answer: str | None = None
+    """Digest of the answer; None if the request failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,8 @@ class Reason(StrEnum):
     """Too few launches of the arms' servers, or launches that differ too much."""
     TREATMENT = "treatment"
     """The candidate did not apply the treatment that is to be judged."""
+    STATE = "state"
+    """An arm's answers depend on the requests before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +194,39 @@ class StructuredAnswers:
     load."""
     baseline: AnswerValidity
     candidate: AnswerValidity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelChange:
+    """The first answer of a sentinel that differs from the one before it."""
+
+    trace_id: str
+    start_unix_ns: int
+    number: int
+    """Its place among the sentinel's answers, from 2."""
+    after: str | None
+    """The prompt of the same prefix that the arm was asked directly before."""
+    requests: int
+    """Requests of the workload that the arm was sent since the answer before."""
+    prompt_id: str | None
+    """The last of these; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelAnswers:
+    """One arm's answers to a greedy prompt that the run asked again and again."""
+
+    sentinel: str
+    arm: Arm
+    launch: str | None
+    """The launch of the server that answered; None if it is not recorded."""
+    answers: int
+    """Requests that were answered."""
+    changed: int
+    """Answers other than the most frequent one."""
+    depends: bool
+    """Whether the answer depends on time or on the neighbour, beyond chance."""
+    first_change: SentinelChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +418,8 @@ class Verdict:
     structured_answers: tuple[StructuredAnswers, ...] = ()
     """For the pool and each cohort, each at any load, and at each load that has a twentieth of the
     answers, if several have."""
+    sentinels: tuple[SentinelAnswers, ...] = ()
+    """Answers to the prompts that the run asked again and again, by sentinel, launch and arm."""
     policy_name: str
     policy_hash: str
     """SHA-256 of the canonical policy."""

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlalchemy import Row, func, select
 
-from collector.contract import PairKey
+from collector.contract import PairKey, to_document
+from collector.data_hash import SENTINELS
 from collector.memo import of_short_texts
-from collector.store import pairing, scores
+from collector.store import pairing, scores, sentinels
 from collector.store.engine import Store
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
@@ -106,11 +107,20 @@ def stream(store: Store, rollout: str, bounds: Bounds) -> Stream:
     evaluator's name and version); for schema validity also `label_…`, and `fault_at_…` and
     `fault_of_…`, characters before the answer's fault and in all. A side that has not arrived is
     null throughout, except for 0 duplicates. Each batch is a separate read transaction, so that a
-    slow reader does not block vacuuming. The schema's metadata contain the bounds.
+    slow reader does not block vacuuming. The schema's metadata contain the bounds and, if the run
+    asked any, the requests of its sentinels, as JSON.
     """
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)
+        asked = sentinels.asks(
+            connection,
+            rollout,
+            arrived_after=bounds.arrived_after,
+            arrived_up_to=bounds.arrived_up_to,
+        )
     said = {name: str(number) for name, number in bounds._asdict().items()}
+    if asked:
+        said[SENTINELS] = json.dumps([to_document(ask) for ask in asked])
     batches = _batches(store, rollout, metrics, bounds)
     return Stream(schema(metrics).with_metadata(said), batches)
 

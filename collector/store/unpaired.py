@@ -29,6 +29,7 @@ _COLUMNS: Final = (
     g.c.prompt_id,
     g.c.repeat,
     g.c.own_history,
+    g.c.sentinel,
     g.c.service_name,
     g.c.provider,
     g.c.dialect,
@@ -83,6 +84,8 @@ def _arms(rows: Iterable[Any]) -> Mapping[tuple[Any, ...], set[str]]:
 def _reason(row: Any, arms: Mapping[tuple[Any, ...], set[str]] | None) -> UnpairedReason | None:
     if row.own_history and row.prompt_id is None:
         return None  # an earlier turn: the session's last one is its pair
+    if row.sentinel is not None:
+        return None
     for reason, (column, _) in _ATTRIBUTES.items():
         if getattr(row, column.name) is None:
             return reason

@@ -16,6 +16,7 @@ from dashboard.sections import (
     latency,
     looks,
     quality,
+    sentinel_answers,
     structured_answers,
 )
 from dashboard.sections.cohorts import worst_of_cohorts
@@ -56,6 +57,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         *cost.tables(verdict.costs, ()),
         *_structured(verdict),
         *_divergence(verdict),
+        *_sentinels(verdict),
         markup.facts(facts(stored, zone)),
     ]
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
@@ -82,6 +84,12 @@ def _structured(verdict: Verdict) -> list[Html]:
 def _divergence(verdict: Verdict) -> list[Html]:
     rows = map(divergence.row, verdict.divergence)
     return [markup.table(divergence.TITLE, divergence.COLUMNS, rows)] if verdict.divergence else []
+
+
+def _sentinels(verdict: Verdict) -> list[Html]:
+    rows = map(sentinel_answers.row, verdict.sentinels)
+    made = markup.table(sentinel_answers.TITLE, sentinel_answers.COLUMNS, rows)
+    return [made] if verdict.sentinels else []
 
 
 def _cohorts(shown: Sequence[Finding]) -> Html:

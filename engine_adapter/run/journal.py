@@ -67,7 +67,7 @@ class Journal:
         for _, group in groupby(turns, key=lambda turn: (turn.session, turn.arm, turn.own_history)):
             session = list(group)
             if not session[0].own_history:
-                found += [turn for turn in session if not self.holds(turn)]
+                found += _without_neighbour([turn for turn in session if not self.holds(turn)])
             elif (attempt := self._next_attempt(session)) is not None:
                 found += [replace(turn, attempt=attempt) for turn in session]
         return found
@@ -92,6 +92,11 @@ class Journal:
         """Close the file; safe to call twice."""
         if self._file is not None:
             self._file.close()
+
+
+def _without_neighbour(turns: list[Turn]) -> list[Turn]:
+    """Return a session's turns, the first without the neighbour that an earlier attempt asked."""
+    return [replace(turn, after=None) if turn.after else turn for turn in turns[:1]] + turns[1:]
 
 
 def root_of(trace_id: str) -> str:

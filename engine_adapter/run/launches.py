@@ -4,14 +4,16 @@ A prompt and all its repeats belong to one launch, so that launches are independ
 The prompts of each cohort are dealt out round-robin, so that every launch has a share of each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from collector.contract import Arm
 from engine_adapter.errors import WorkloadError
 from engine_adapter.run.load_shape import Load
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.run.sentinels import Sentinel
 from engine_adapter.run.traces import Arrival
 from engine_adapter.sessions import grouped
 from engine_adapter.workload import Prompt
@@ -27,6 +29,7 @@ def shares(
     seed: int,
     trace: Sequence[Arrival] = (),
     arms: Sequence[str] = tuple(Arm),
+    sentinels: Sequence[Sentinel] = (),
 ) -> list[list[Turn]]:
     """Return the turns of each launch, each with its own warm-up first.
 
@@ -41,9 +44,18 @@ def shares(
             f"load.launches: {load.launches} launches, and {len(prompts)} prompts"
             f"{f', {len(trace)} requests of a trace' if trace else ''}; wanted one for each launch"
         )
+    found = list[list[Turn]]()
+    for number, (hand, piece) in enumerate(zip(hands, pieces, strict=True)):
+        asked = turns(hand, load, seed=seed + number, trace=piece, arms=arms, sentinels=sentinels)
+        found.append(_numbered(asked, first=sum(map(len, found))))
+    return found
+
+
+def _numbered(asked: Iterable[Turn], *, first: int) -> list[Turn]:
+    """Return a launch's turns, the numbers of its sentinels counted from `first`."""
     return [
-        list(turns(hand, load, seed=seed + number, trace=piece, arms=arms))
-        for number, (hand, piece) in enumerate(zip(hands, pieces, strict=True))
+        turn if turn.sentinel is None else replace(turn, repeat=first + turn.repeat)
+        for turn in asked
     ]
 
 

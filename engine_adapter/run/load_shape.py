@@ -16,6 +16,9 @@ _FITS = {
     "lengths": ("trace",),
     "max_requests": ("trace",),
 }
+_EVERY = 25
+_MOST_SENTINELS = 200
+"""Sentinels asked at most in a launch, if the file does not say how often."""
 
 
 class ThinkTime(Section):
@@ -36,6 +39,26 @@ class ThinkTime(Section):
         if (self.fixed is None) == (self.exponential is None):
             raise ValueError("wanted a number of seconds, or {exponential: MEAN}")
         return self
+
+
+class SentinelLoad(Section):
+    """The prompts that are asked again and again; `false` stands for none."""
+
+    prompts: Annotated[int, Field(ge=0, le=100)] = 2
+    every: Annotated[int, Field(gt=0)] | None = None
+    """Requests of the workload from one sentinel to the next; default 25, or more in a long run."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_switched(cls, given: object) -> object:
+        if isinstance(given, bool):
+            return {} if given else {"prompts": 0}
+        return given
+
+    def spacing(self, visits: int) -> int | None:
+        """Return how many visits lie between two sentinels; `None` if there are too few visits."""
+        every = self.every or max(_EVERY, -(-visits // _MOST_SENTINELS))
+        return every if self.prompts and visits > every else None
 
 
 class Load(Section):
@@ -75,6 +98,8 @@ class Load(Section):
     """Use only the workload's first prompts."""
     launches: Annotated[int, Field(gt=0, le=1000)] = 1
     """How often both arms' servers are started; each launch answers its share of the prompts."""
+    sentinels: SentinelLoad = SentinelLoad()
+    """Prompts that both arms are asked again and again, to see whether their answers change."""
     processes: Literal["shared", "per_arm"] = "shared"
     """Whether both arms share this process, or each arm runs in a process of its own."""
 

@@ -5,13 +5,14 @@ there are looks; a prompt and all its repeats, and the turns of a session, belon
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import Final
 
 from engine_adapter.errors import RolloutFileError, WorkloadError
+from engine_adapter.run import sentinels
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.rollout_file import sessions as of_rollout
 from engine_adapter.run.schedule import Turn, turns
@@ -32,7 +33,10 @@ class LookPlan:
         """Plan a rollout; raises `AdapterError` if its load or workload has no looks."""
         _require_looks(rollout)
         self._load, self._seed = rollout.load, rollout.sampling.seed
-        self._parts = _parts(of_rollout(rollout), self._seed)
+        sessions = of_rollout(rollout)
+        self._sentinels = sentinels.chosen(sessions, self._load)
+        self._places = {session[0].id: place for place, session in enumerate(sessions)}
+        self._parts = _parts(sessions, self._seed)
         self.sizes: Mapping[str, tuple[int, ...]] = {
             cohort: tuple(accumulate(sum(map(self._pairs, part)) for part in parts))
             for cohort, parts in self._parts.items()
@@ -50,8 +54,13 @@ class LookPlan:
         drawn.shuffle(asked)
         load = self._load if warmup else self._load.model_copy(update={"warmup": 0})
         seed = self._seed + sum(looks.values())
-        found = turns([prompt for session in asked for prompt in session], load, seed=seed)
-        return [self._declared(turn, looks) for turn in found]
+        found = turns(
+            [prompt for session in asked for prompt in session],
+            load,
+            seed=seed,
+            sentinels=self._sentinels,
+        )
+        return [self._declared(turn, looks) for turn in self._numbered(found)]
 
     def pairs(self, looks: Looks) -> int:
         """Return the pairs of these looks."""
@@ -60,12 +69,22 @@ class LookPlan:
         )
 
     def all_turns(self) -> list[Turn]:
-        """Return the turns of every look, without a warm-up."""
+        """Return the turns of every look, without a warm-up and sentinels."""
         steps = ({c: look} for c in self._parts for look in range(1, len(SHARES) + 1))
-        return [turn for step in steps for turn in self.turns(step, warmup=False)]
+        every = (turn for step in steps for turn in self.turns(step, warmup=False))
+        return [turn for turn in every if turn.sentinel is None]
+
+    def _numbered(self, found: Iterable[Turn]) -> list[Turn]:
+        """Return the turns; sentinels get the number of the prompt asked next, of no other look."""
+        numbered, number = list[Turn](), 0
+        for turn in reversed(list(found)):
+            if turn.sentinel is None:
+                number = self._places.get(turn.prompt.id, 0) * self._load.repeats + turn.repeat
+            numbered.append(turn if turn.sentinel is None else replace(turn, repeat=number))
+        return numbered[::-1]
 
     def _declared(self, turn: Turn, looks: Looks) -> Turn:
-        if turn.warmup:
+        if turn.warmup or turn.sentinel is not None:
             return turn
         cohort = turn.prompt.cohort
         return replace(turn, look=looks[cohort], looks=" ".join(map(str, self.sizes[cohort])))

@@ -1,5 +1,6 @@
 """Conversion of an observed answer to a turn into the contract's `Generation`."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,9 +34,12 @@ def record(
         arm=Arm.BASELINE if turn.arm == Arm.BASELINE else Arm.CANDIDATE,
         cohort=turn.prompt.cohort,
         prompt_id=turn.prompt.id if turn.is_end else None,
-        repeat=turn.repeat if turn.is_end else None,
-        conversation_id=turn.session,
+        repeat=turn.repeat if turn.is_end or turn.sentinel is not None else None,
+        conversation_id=None if turn.sentinel is not None else turn.session,
         turn=None if turn.session is None else turn.prompt.turn,
+        sentinel=turn.sentinel,
+        sentinel_after=turn.after,
+        sentinel_answer=None if turn.sentinel is None else _digest(observed),
         own_history=turn.own_history or None,
         route=str(turn.arm),
         look=turn.look,
@@ -45,6 +49,16 @@ def record(
         fingerprint=info.fingerprint,
         engine_version=info.version,
     )
+
+
+def _digest(observed: ObservedAnswer) -> str | None:
+    """Return the digest of an answer, equal for equal ones; `None` if the request failed."""
+    answer = observed.answer
+    if answer is None or observed.error is not None:
+        return None
+    calls = [[call.name, call.arguments] for call in answer.tool_calls]
+    said = json.dumps([answer.reasoning, answer.text, calls, answer.finish_reason])
+    return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
 def _dimensions(prompt: Prompt, model: str | None) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.routes import HttpRoute, Route
-from engine_adapter.run import generator_lag, journal, launches, runner, traces
+from engine_adapter.run import generator_lag, journal, launches, runner, sentinels, traces
 from engine_adapter.run.arm_counts import ArmCounts
 from engine_adapter.run.conversation import root_span
 from engine_adapter.run.engine_samples import EngineSampler, Source
@@ -113,7 +113,12 @@ def planned(rollout: Rollout) -> list[list[Turn]]:
     prompts = [prompt for session in sessions for prompt in session]
     trace = traces.read(Path(load.file), load.max_requests) if load.file is not None else ()
     return launches.shares(
-        prompts, load, seed=rollout.sampling.seed, trace=trace, arms=tuple(rollout.routes)
+        prompts,
+        load,
+        seed=rollout.sampling.seed,
+        trace=trace,
+        arms=tuple(rollout.routes),
+        sentinels=sentinels.chosen(sessions, load),
     )
 
 
@@ -124,12 +129,11 @@ class _Replay:
         self._rollout = rollout
         self._notes = notes
         self._progress = progress
-        self._total = sum(not turn.warmup for turns in plan for turn in turns)
+        self._total = _counted(plan)
         self._left = [self._open_turns(turns) for turns in plan]
-        left = sum(not turn.warmup for turns in self._left for turn in turns)
-        self._resumed = self._total - left
+        self._resumed = self._total - _counted(self._left)
         self._workload = _workload_of(chain.from_iterable(plan))
-        self._launch = self._made = self._failed = self._samples = 0
+        self._launch = self._made = self._sentinels = self._failed = self._samples = 0
         self._rollouts = {arm: rollout.rollouts_of(arm) for arm in rollout.routes}
         self._candidates = {of: arm for arm, names in self._rollouts.items() for of in names}
         self._arms = {arm: ArmCounts() for arm in rollout.routes}
@@ -248,6 +252,7 @@ class _Replay:
         if made.rollout != self._rollouts[arm][0]:
             return
         self._made += 1
+        self._sentinels += made.sentinel is not None
         self._failed += made.error_type is not None
         self._arms[arm].add(made)
         if made.client_lag_s is not None:
@@ -255,8 +260,13 @@ class _Replay:
         self._show(made)
 
     def _show(self, newest: Generation | None) -> None:
-        done, launches = self._resumed + self._made, len(self._left)
+        done, launches = self._resumed + self._made - self._sentinels, len(self._left)
         self._progress(RunProgress(newest, done, self._total, self._launch + 1, launches))
+
+
+def _counted(plan: Iterable[Iterable[Turn]]) -> int:
+    """Return the number of turns without those of the warm-up and of sentinels."""
+    return sum(not turn.warmup and turn.sentinel is None for turns in plan for turn in turns)
 
 
 def _launches(rollout: Rollout) -> dict[str, str | None]:

@@ -19,7 +19,13 @@ from engine_adapter.run.load_shape import Load
 from engine_adapter.sessions import Session
 from engine_adapter.validation import UniqueKeyLoader, describe
 
-_NEWER_KEYS = (("processes", "shared"), ("launches", 1), ("history", "recorded"), ("think_s", None))
+_NEWER_KEYS = (
+    ("processes", "shared"),
+    ("launches", 1),
+    ("history", "recorded"),
+    ("think_s", None),
+    ("sentinels", {"prompts": 2, "every": None}),
+)
 _LONGEST_NAME: Final = 200
 SHIPPED_WORKLOADS: Final = Path(__file__).parents[1] / "workloads"
 

@@ -138,7 +138,7 @@ class _Run:
         finally:
             if due_s is None and self._slots is not None:
                 self._slots.release()
-        if session[0].session is not None and made:
+        if session[0].session is not None and session[0].sentinel is None and made:
             self._ended(made)
 
     async def _answered(self, session: list[Turn], due_s: float | None) -> list[Generation]:
@@ -230,7 +230,10 @@ def _seed(turn: Turn, sampling: Sampling) -> int:
 
     With one seed for all, engines would draw the same random numbers for every prompt, and answers
     would not be independent. A prompt's own seed is used as given, plus the repeat's number.
+    A sentinel has the same seed each time.
     """
+    if turn.sentinel is not None:
+        return turn.prompt.seed or sampling.seed
     if turn.prompt.seed is not None:
         return turn.prompt.seed + turn.repeat
     return (sampling.seed + turn.repeat + zlib.crc32(turn.prompt.id.encode())) & 0x7FFFFFFF

@@ -13,6 +13,7 @@ from itertools import cycle, islice
 from collector.contract import Arm
 from engine_adapter.run.arrival_times import times_s
 from engine_adapter.run.load_shape import Load, ThinkTime
+from engine_adapter.run.sentinels import Ask, Sentinel, asks_before
 from engine_adapter.run.trace_prompts import shaped
 from engine_adapter.run.traces import Arrival, in_sessions
 from engine_adapter.sessions import grouped
@@ -48,6 +49,10 @@ class Turn:
     """How many times the session was begun and not finished before."""
     copies: int = 1
     """Number of rollouts that the answer counts in: a baseline's counts for each candidate."""
+    sentinel: str | None = None
+    """The sentinel that it asks; such a turn belongs to no pair, and `repeat` tells it apart."""
+    after: str | None = None
+    """The sentinel's neighbour, which the arm answers directly before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +79,11 @@ def turns(
     seed: int,
     trace: Sequence[Arrival] = (),
     arms: Sequence[str] = tuple(Arm),
+    sentinels: Sequence[Sentinel] = (),
 ) -> Iterator[Turn]:
     """Yield the warm-up turns of all arms, then those of each visit, one arm after the other.
+
+    Sentinels are asked between the visits, if there are enough of these.
 
     `abba` goes through the orders of `balanced_orders`, in each cohort by itself, so that a linear
     drift cancels; `random` draws each visit's order from `seed`. In an open loop a visit arrives at
@@ -89,7 +97,12 @@ def turns(
     drawn = random.Random(seed)  # noqa: S311  # an experiment's order, not a secret
     orders = balanced_orders(len(arms))
     seen = Counter[str]()
-    for visit in visits(prompts, load, seed=seed, trace=trace):
+    planned = list(visits(prompts, load, seed=seed, trace=trace))
+    every = load.sentinels.spacing(len(planned))
+    for number, visit in enumerate(planned):
+        for ask in asks_before(number, sentinels, every) if every else ():
+            for place in orders[number % len(orders)]:
+                yield from _of_sentinel(ask, number, visit.due_s, place, arms)
         cohort = visit.asked[0][0].cohort
         places = orders[seen[cohort] % len(orders)]
         if load.order == "random":
@@ -125,6 +138,26 @@ def _of_arm(visit: Visit, place: int, arms: Sequence[str], load: Load, seed: int
             is_end=not own or number == len(visit.asked),
             copies=1 if place else len(arms) - 1,
         )
+
+
+def _of_sentinel(
+    ask: Ask, number: int, due_s: float | None, place: int, arms: Sequence[str]
+) -> Iterator[Turn]:
+    """Yield the turns of a sentinel, before the visit of this number, to the arm at a place."""
+    before: str | None = None
+    for prompt in ask.prompts:
+        yield Turn(
+            prompt.model_copy(update={"id": f"sentinel/{prompt.id}"}),
+            number,
+            arms[place],
+            due_s=due_s,
+            session=f"sentinel/{ask.sentinel.prompt.id}/{number}",
+            is_end=False,
+            copies=1 if place else len(arms) - 1,
+            sentinel=prompt.id,
+            after=before,
+        )
+        before = prompt.id
 
 
 def _think_s(prompt: Prompt, repeat: int, think: ThinkTime | None, seed: int) -> float | None:

@@ -73,6 +73,8 @@ class _Evaluation:
         if self._wanted.wants_pairs:
             yield from self._pair_tasks()
         for generation in self._client.generations(self._rollout, content=True):
+            if generation.sentinel is not None:  # compared with its own answers alone
+                continue
             self.tally.count(generation)
             if generation.error_type is None:
                 known = self._stored(generation)

@@ -137,6 +137,8 @@ class _Follower:
             for one in (candidate, baseline):
                 known[one.trace_id, one.span_id].update(self._names.of_both)
         for one in lease.generations:
+            if one.sentinel is not None:  # compared with its own answers alone
+                continue
             self._tally.count(one)
             if one.error_type is None:
                 has = known[one.trace_id, one.span_id]

@@ -9,6 +9,7 @@ from collector.contract import Finding, Outcome, Reason
 from evals.evidence import Divergences, Evidence, FloatColumn
 from evals.gate.lossless_finding import Compared, lossless_finding, lost_pairs
 from evals.gate.sampled_cells import is_sampled
+from evals.gate.sentinel_cells import state_obstacles
 from evals.policy import Policy
 from evals.policy_sections import Lossless
 from evals.stats import Insufficient, Interval
@@ -44,6 +45,9 @@ def lossless_findings(
     n = 0 if found is None else int((found.compared >= 0).sum())
     judged = _judge(found, n, None if control is None else control.divergences, rules)
     barred = lost_pairs(evidence, evidence.scope(None), policy)
+    unfit = next((o for o in state_obstacles(evidence.sentinels, policy) if o.bars_fail), None)
+    if unfit is not None:
+        judged = _Judgement(Outcome.INCONCLUSIVE, unfit.reason, f"{unfit.words}: inconclusive")
     if barred is not None and judged.outcome is Outcome.PASS:
         judged = _Judgement(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
     return (

@@ -30,18 +30,20 @@ def lossless_finding(  # noqa: PLR0913  # one argument a field
     needed: int | None,
     interval: Interval | None = None,
     p_fail: float | None = None,
+    role: Role = Role.PROVE,
+    unit: str = "ratio",
 ) -> Finding:
-    """Return the pooled finding, which must pass; without an interval it has no limits."""
+    """Return the pooled finding; without an interval it has no limits."""
     return Finding(
         metric=compared.metric,
         stat=compared.stat,
         cohort=None,
-        role=Role.PROVE,
+        role=role,
         outcome=outcome,
         reason=reason,
         bound="max",
         margin=compared.margin,
-        unit="ratio",
+        unit=unit,
         confidence=1 - compared.alpha,
         n=n,
         n_needed=needed,

@@ -22,6 +22,7 @@ from evals.gate.judging import judge_once
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
 from evals.gate.sampled_cells import sampled_findings
+from evals.gate.sentinel_cells import sentinel_answers, sentinel_findings, state_suspicions
 from evals.gate.stray import stray_cohorts
 from evals.gate.summary import left_open, reasons, summary
 from evals.gate.suspicions import suspicions
@@ -51,13 +52,14 @@ def decide(
         *judged,
         *lossless_findings(evidence, control, policy),
         *sampled_findings(evidence, policy),
+        *sentinel_findings(evidence.sentinels, policy),
     )
     pairs_of_cells = list(zip(cells, judged, strict=True))
     aside = stray_cohorts(evidence, policy)
     open_cells = not_judged(cells, judged, whole)
     undecided = undecided_cells(pairs_of_cells)
     reported = reported_failing(judged)
-    suspected = suspicions(evidence)
+    suspected = (*suspicions(evidence), *state_suspicions(evidence.sentinels, policy))
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
@@ -112,6 +114,7 @@ def decide(
         capacity=capacity(evidence, policy),
         costs=cost_comparisons(evidence, policy),
         structured_answers=structured_answers(evidence),
+        sentinels=sentinel_answers(evidence.sentinels, policy),
         policy_name=policy.name,
         policy_hash=policy.policy_hash,
         data_hash=_both_hashes(evidence, control),

@@ -18,6 +18,7 @@ from evals.gate.invented_times import implausible
 from evals.gate.likeness import differences
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import contradictions, copies, no_moments
+from evals.gate.sentinel_cells import state_obstacles
 from evals.gate.treatment import shortcomings
 from evals.policy import Policy
 from evals.policy_rules import KINDS, METRICS, Kind
@@ -86,6 +87,10 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
                 copies(evidence, paired=policy.paired),
                 no_moments(evidence),
             )
+        ),
+        *(
+            Violation(found, None, kinds=("score", "tokens"), every_scope=True)
+            for found in state_obstacles(evidence.sentinels, policy)
         ),
         *(
             Violation(found, None, kinds=_TIMED, every_scope=True)

@@ -1,6 +1,7 @@
 """One store interface, three backends: equal writes give equal reads."""
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -57,6 +58,25 @@ def traffic(generation_of: GenerationOf) -> list[Span]:
     return [encode(generation) for generation in made]
 
 
+def sentinels(generation_of: GenerationOf) -> list[Span]:
+    """Make requests that ask one prompt again and again; one of them fails."""
+    made = [
+        generation_of(
+            n,
+            rollout="k4",
+            arm=list(Arm)[n % 2],
+            prompt_id=None,
+            repeat=n // 2,
+            launch="first",
+            sentinel="p é",
+            sentinel_after="q" if n % 4 > 1 else None,
+            sentinel_answer=None if n == 105 else f"{n // 104:032x}",
+        )
+        for n in range(100, 110)
+    ]
+    return [encode(generation) for generation in made]
+
+
 def engine_side(of: Span) -> Span:
     """Make the engine's own span of a client's."""
     return Span(
@@ -87,6 +107,7 @@ def fill(http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf, odd_s
     spans = [replace(s, attributes=s.attributes | {"gen_ai.input.messages": s.name}) for s in spans]
     for first, last in ((0, 30), (20, 61), (20, 61)):
         accept(http.post("/v1/traces", content=body_of(spans[first:last]), headers=PROTOBUF))
+    accept(http.post("/v1/traces", content=body_of(sentinels(generation_of)), headers=PROTOBUF))
     engines = [engine_side(span) for span in spans[:6]]
     accept(http.post("/v1/traces", content=body_of(engines), headers=PROTOBUF))
     accept(http.post("/v1/traces", content=body_of(engines), headers=PROTOBUF))
@@ -125,8 +146,10 @@ def answers(http: httpx.Client) -> dict[str, Any]:
             ("generations", {"scores": "true", "content": "true"}),
         ):
             answer = http.get(f"/api/v1/{subject}", params=query | more, headers=ARROW)
-            rows = pa.ipc.open_stream(answer.content).read_all().to_pylist()
-            found[f"{name} {subject} {more}"] = sorted(rows, key=repr)
+            table = pa.ipc.open_stream(answer.content).read_all()
+            found[f"{name} {subject} {more}"] = sorted(table.to_pylist(), key=repr)
+            asked = (table.schema.metadata or {}).get(b"sentinels", b"[]")
+            found[f"{name} {subject} {more} sentinels"] = json.loads(asked)
     found["trace"] = http.get("/api/v1/traces/0af7651916cd43dd8448eb211c80319c").json()
     found["of no rollout"] = http.get("/api/v1/pairs", params={"rollout": "x"}).json()
     return found
@@ -175,6 +198,34 @@ def test_every_backend_answers_alike(  # one store a kind
         fill(http, generation_of, body_of, odd_span)
         found[backend] = answers(http)
     assert_alike(found[kind], found["sqlite"])
+
+
+@pytest.mark.parametrize("kind", ["sqlite", *BACKENDS])
+def test_sentinels_count_in_no_pair_and_no_rollup(
+    client_of: Callable[[str], httpx.Client],
+    generation_of: GenerationOf,
+    body_of: BodyOf,
+    kind: str,
+) -> None:
+    """They stand beside the table of pairs, in the order in which they were sent."""
+    http = client_of(kind)
+    accept(http.post("/v1/traces", content=body_of(traffic(generation_of)), headers=PROTOBUF))
+    before = answers(http)
+    accept(http.post("/v1/traces", content=body_of(sentinels(generation_of)), headers=PROTOBUF))
+    after = answers(http)
+    asked = after.pop("k4 pairs {} sentinels")
+    assert before.pop("k4 pairs {} sentinels") == []
+    changed = {name for name, value in before.items() if after[name] != value}
+    assert {name.split(" {")[0] for name in changed} <= {"k4 generations", "k4 newest"}
+    assert [(one["number"], one["arm"]) for one in asked] == [
+        (n // 2, list(Arm)[n % 2].value) for n in range(100, 110)
+    ]
+    assert [one["number"] for one in asked if one["answer"] is None] == [52]
+    assert http.get("/api/v1/unpaired", params={"rollout": "k4"}).json()["unpaired"] == [
+        one
+        for one in http.get("/api/v1/unpaired", params={"rollout": "k4"}).json()["unpaired"]
+        if one["reason"] != "no_prompt_id"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", *BACKENDS])

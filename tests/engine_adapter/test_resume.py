@@ -38,7 +38,7 @@ def experiment(tmp_path: Path) -> Iterator[Path]:
             "workload": "prompts.jsonl",
             "baseline": route,
             "candidate": route,
-            "load": {"warmup": 1, "concurrency": 2},
+            "load": {"warmup": 1, "concurrency": 2, "sentinels": False},
             "collector": {"url": url},
         }
         path.write_text(yaml.safe_dump(document))

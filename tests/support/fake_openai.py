@@ -6,7 +6,7 @@ Run as a program it serves at the port that it is given, until it is stopped.
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,7 +28,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer one request."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.body = body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if body["model"] == "missing":
             self.answer(404, {"error": {"message": "no such model", "type": "NotFoundError"}})
         elif body.get("stream"):
@@ -49,11 +49,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def stream(self) -> None:
         """Send the answer as server-sent events, its usage last."""
+        self.say(ANSWER)
+
+    def say(self, answer: Sequence[str]) -> None:
+        """Send these tokens as server-sent events."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": token} for token in ANSWER]
+        deltas += [{"content": token} for token in answer]
         choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
         choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
         events = [completion("chat.completion.chunk", choice) for choice in choices]

@@ -38,7 +38,7 @@ _INTEGERS: Final = (
 )
 """Columns read as integers; for some only their presence matters."""
 _NUMBERS: Final = tuple(name for name in METRICS if name not in ("e2e_s", "output_tokens"))
-COLUMNS: Final = ("rollout", "arm", "cohort", *_INTEGERS, *_NUMBERS)
+COLUMNS: Final = ("rollout", "arm", "cohort", "sentinel", *_INTEGERS, *_NUMBERS)
 """The columns that `of_rows` reads."""
 
 
@@ -69,8 +69,12 @@ class Delta(NamedTuple):
 
 
 def of_rows(rows: Iterable[Row]) -> list[Delta]:
-    """Return the deltas of new generations; those without a rollout contribute nothing."""
-    counted = [row for row in rows if "rollout" in row]
+    """Return the deltas of new generations.
+
+    Those without a rollout contribute nothing, nor do sentinels: what an engine answers again and
+    again, from its prefix cache, says nothing of its traffic.
+    """
+    counted = [row for row in rows if _is_counted(row)]
     if not counted:
         return []
     read = columns.read(counted, _INTEGERS, _NUMBERS)
@@ -80,7 +84,7 @@ def of_rows(rows: Iterable[Row]) -> list[Delta]:
 def of_joined(joined: Iterable[EnrichedGeneration]) -> list[Delta]:
     """Return the deltas of fields that engine spans added to generations counted before."""
     given = [
-        (generation, added) for generation, added in joined if "rollout" in generation and added
+        (generation, added) for generation, added in joined if _is_counted(generation) and added
     ]
     if not given:
         return []
@@ -92,6 +96,10 @@ def of_joined(joined: Iterable[EnrichedGeneration]) -> list[Delta]:
         for generation, added in given
     ]
     return _sum(generations, columns.read(generations, _INTEGERS, ()), counts, np.asarray(measured))
+
+
+def _is_counted(row: Row) -> bool:
+    return "rollout" in row and "sentinel" not in row
 
 
 def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list[Delta]:

@@ -1,0 +1,37 @@
+"""Answers to the prompts that a run asked again and again."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.contract import SentinelAnswers
+from dashboard import markup, words
+from dashboard.markup import Cell, Column
+from evals.sentinel_words import first_words
+
+TITLE = "Prompts asked again and again"
+COLUMNS = (
+    Column("Prompt"),
+    Column("Arm", "and its launch"),
+    Column("Answers", number=True),
+    Column("Changed", "unlike the most frequent", number=True),
+    Column("First change"),
+)
+
+
+def show(found: Sequence[SentinelAnswers]) -> None:
+    """Draw the answers as a table; nothing if the run asked no prompt again."""
+    if found:
+        st.html(markup.table(TITLE, COLUMNS, map(row, found), fit="cards"))
+
+
+def row(item: SentinelAnswers) -> list[Cell]:
+    """Return one sentinel's answers by an arm as a row of `COLUMNS`."""
+    launch = item.launch or ""
+    return [
+        Cell(item.sentinel),
+        Cell(markup.stacked(item.arm.value, launch) if launch else item.arm.value),
+        markup.numeric(words.count(item.answers), item.answers),
+        markup.numeric(words.count(item.changed), item.changed),
+        Cell(first_words(item) or words.ABSENT),
+    ]
