@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks.calibrated_pair import SAMPLING, CalibratedPair
 from engine_adapter.engines.local import Drafter, DraftVerify, Ending, Fixed, Job, ModelDrafter
-from engine_adapter.engines.local.calibrated_pair import SAMPLING, CalibratedPair
 from engine_adapter.engines.local.records import BatchStep, Memory
 from evals.advice.step_cost import StepCost, split
 from evals.advice.survival import survival

@@ -23,6 +23,7 @@ from transformers.utils import logging as transformers_logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.calibrated_pair import SHAPES, CalibratedPair
 from benchmarks.gpu_cells import (
     Cell,
     Measured,
@@ -35,7 +36,6 @@ from benchmarks.gpu_cells import (
 )
 from benchmarks.gpu_telemetry import telemetry_cost
 from engine_adapter.engines.gpu_samples import GpuReader
-from engine_adapter.engines.local.calibrated_pair import SHAPES, CalibratedPair
 
 MAIN_K, MAIN_ACCEPTANCE = 4, 0.8
 SHOWN = (

@@ -6,11 +6,11 @@ from itertools import count
 
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from benchmarks.calibrated_pair import SAMPLING, CalibratedPair
 from benchmarks.gpu_cells import Cell, jobs
 from collector.contract import Arm, CountSource, Generation, Speculation
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.local import DraftVerify, Fixed, ModelDrafter, generate
-from engine_adapter.engines.local.calibrated_pair import SAMPLING, CalibratedPair
 from engine_adapter.engines.local.records import Generated
 from engine_adapter.run.telemetry import SpanSender
 

@@ -12,12 +12,12 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu, norm, wilcoxon
 
 from benchmarks.simulation import laws
+from benchmarks.simulation.looks import LOOKS, Look, quantile_ratio_at_look
 from evals.stats import Bound, Insufficient, Interval
 from evals.stats.bets import log_e_path
 from evals.stats.confidence_sequence import Traffic, mean_effect
 from evals.stats.hall import mean_difference
 from evals.stats.log_ratio import geometric_mean_ratio
-from evals.stats.looks import LOOKS, Look, quantile_ratio_at_look
 from evals.stats.quantile_ratio import quantile_ratio
 from evals.stats.score_difference import unpaired_difference
 from evals.stats.tango import paired_difference, score

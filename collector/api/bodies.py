@@ -21,13 +21,31 @@ LONGEST_TEXT = 1 << 20
 """Longest policy, in characters."""
 
 
+def described(schema: dict[str, Any]) -> dict[str, Any]:  # Any: OpenAPI
+    """Return the description of a JSON body, for a route's `openapi_extra`."""
+    return {"requestBody": {"required": True, "content": {_JSON: {"schema": schema}}}}
+
+
+def schema_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
+    """Return the schema of a record."""
+    return {"$ref": f"#/components/schemas/{record}"}
+
+
 def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
-    """Return the OpenAPI description of a body that is a JSON list of records of a schema."""
-    items = {"$ref": f"#/components/schemas/{record}"}
-    return {
-        "required": True,
-        "content": {"application/json": {"schema": {"type": "array", "items": items}}},
-    }
+    """Return the description of a body that is a JSON list of records of a schema."""
+    return described({"type": "array", "items": schema_of(record)})
+
+
+def object_of(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:  # Any: OpenAPI
+    """Return the description of a body that is a JSON object with these properties alone."""
+    return described(
+        {
+            "type": "object",
+            "required": [*required],
+            "additionalProperties": False,
+            "properties": properties,
+        }
+    )
 
 
 def records(document: Any, kind: type[R], noun: str) -> Iterator[tuple[str, R]]:

@@ -42,7 +42,7 @@ class FeedbackPage(BaseModel):
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
     responses=responses(400, 401, 403, 413, 429, 503),
-    openapi_extra={"requestBody": bodies.list_of("Feedback")},
+    openapi_extra=bodies.list_of("Feedback"),
 )
 async def post_feedback(request: Request, collector: Collector) -> Response:
     """Store a list of feedback.

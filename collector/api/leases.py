@@ -23,26 +23,14 @@ from collector.store import leases
 
 router = APIRouter(prefix="/api/v1/leases", tags=["leases"])
 
-_BODY = {
-    "required": True,
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/LeaseRequest"}}},
-}
+_BODY = bodies.described(bodies.schema_of("LeaseRequest"))
 _MOST_GENERATIONS = 1000
 _MOST_EVALUATORS = 100
 _LONGEST_S = 3600
-_RENEWAL = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["ttl_s"],
-                "additionalProperties": False,
-                "properties": {"ttl_s": {"type": "number", "minimum": 0, "maximum": _LONGEST_S}},
-            }
-        }
-    },
-}
+_RENEWAL = bodies.object_of(
+    "ttl_s",
+    ttl_s={"type": "number", "minimum": 0, "maximum": _LONGEST_S},
+)
 
 
 class Leases(BaseModel):
@@ -57,7 +45,7 @@ class Leases(BaseModel):
     "",
     response_model=Leases,
     responses=responses(400, 401, 403, 404, 413, 422, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=_BODY,
 )
 async def post_lease(request: Request, collector: Collector, *, content: Text) -> JSONResponse:
     """Lease the oldest generations that no worker with these evaluators has leased or finished.
@@ -78,7 +66,7 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
-    openapi_extra={"requestBody": _RENEWAL},
+    openapi_extra=_RENEWAL,
 )
 async def post_renewal(lease_id: str, request: Request, collector: Collector) -> Response:
     """Extend or release a lease; 409 if it was finished, or expired and was taken over."""

@@ -24,23 +24,14 @@ from collector.store import histories, policies
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["policies"])
 
-_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["policy_name", "policy_hash", "text"],
-                "additionalProperties": False,
-                "properties": {
-                    "policy_name": {"type": "string", "minLength": 1, "maxLength": 2000},
-                    "policy_hash": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-                    "text": {"type": "string", "description": "The policy as canonical JSON."},
-                },
-            }
-        }
-    },
-}
+_BODY = bodies.object_of(
+    "policy_name",
+    "policy_hash",
+    "text",
+    policy_name={"type": "string", "minLength": 1, "maxLength": 2000},
+    policy_hash={"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    text={"type": "string", "description": "The policy as canonical JSON."},
+)
 
 
 class DatedVerdicts(BaseModel):
@@ -90,7 +81,7 @@ def list_dated_verdicts(
     "/{rollout:path}/policies",
     response_model=RegisteredPolicy,
     responses=responses(400, 401, 403, 404, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=_BODY,
 )
 async def post_policy(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Register the policy to judge a rollout by; needs the scope judge.

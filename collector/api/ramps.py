@@ -16,24 +16,14 @@ from collector.store import ramps
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"])
 
-_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["percent", "reason"],
-                "additionalProperties": False,
-                "properties": {
-                    "percent": {"type": "number", "minimum": 0, "maximum": 100},
-                    "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
-                    "continues": {"type": "integer", "minimum": 0},
-                    "verdict": {"type": ["string", "null"], "maxLength": 2000},
-                },
-            }
-        }
-    },
-}
+_BODY = bodies.object_of(
+    "percent",
+    "reason",
+    percent={"type": "number", "minimum": 0, "maximum": 100},
+    reason={"type": "string", "minLength": 1, "maxLength": 2000},
+    continues={"type": "integer", "minimum": 0},
+    verdict={"type": ["string", "null"], "maxLength": 2000},
+)
 _LOG = 100
 
 
@@ -68,7 +58,7 @@ def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
     "/{rollout:path}/ramp",
     response_model=RampStep,
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=_BODY,
 )
 async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Take a step of a rollout's ramp; needs the scope admin.

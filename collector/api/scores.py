@@ -35,7 +35,7 @@ class Scores(BaseModel):
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
     responses=responses(400, 401, 403, 413, 429, 503),
-    openapi_extra={"requestBody": bodies.list_of("Score")},
+    openapi_extra=bodies.list_of("Score"),
 )
 async def post_scores(request: Request, collector: Collector) -> Response:
     """Store a list of scores.

@@ -17,22 +17,12 @@ from collector.store import switches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"])
 
-_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "required": ["state", "reason"],
-                "additionalProperties": False,
-                "properties": {
-                    "state": {"enum": ["on", "off"]},
-                    "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
-                },
-            }
-        }
-    },
-}
+_BODY = bodies.object_of(
+    "state",
+    "reason",
+    state={"enum": ["on", "off"]},
+    reason={"type": "string", "minLength": 1, "maxLength": 2000},
+)
 _LOG = 100
 _LAST_ID = 2**63 - 1
 
@@ -82,7 +72,7 @@ async def get_switch(
     "/{rollout:path}/switch",
     response_model=SwitchState,
     responses=responses(400, 401, 403, 404, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=_BODY,
 )
 async def post_switch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Set a rollout's switch; needs the scope admin. Each post adds an event."""

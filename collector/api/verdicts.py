@@ -17,10 +17,7 @@ from collector.store import Batch, Store, verdict_evidence, verdicts
 
 router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
 
-_BODY = {
-    "required": True,
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Verdict"}}},
-}
+_BODY = bodies.described(bodies.schema_of("Verdict"))
 
 
 class Verdicts(BaseModel):
@@ -33,7 +30,7 @@ class Verdicts(BaseModel):
     "",
     response_model=StoredVerdict,
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra=_BODY,
 )
 async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
     """Store a verdict and return it with its id; idempotent.

@@ -45,12 +45,7 @@ def list_watches(rollout: str, collector: Collector) -> JSONResponse:
     "/{rollout:path}/watches",
     response_model=StoredWatch,
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
+    openapi_extra=bodies.described({"type": "object"}),
 )
 async def post_watch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Replace a watch's state by the next one and, atomically, set the switch if given.

@@ -1,4 +1,4 @@
-"""Spans as JSON, without loss: for the trace API, and for the payloads of the first schema.
+"""Spans as JSON, without loss, for the trace API.
 
 Plain JSON has no bytes, no NaN and no infinity. Every JSON object among attribute values is
 therefore a tag with one key: `{"bytes_hex": "00ff"}`, `{"double": "NaN"}` (or `Infinity`,
@@ -6,7 +6,6 @@ therefore a tag with one key: `{"bytes_hex": "00ff"}`, `{"double": "NaN"}` (or `
 `bytes_hex` from being read as bytes.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,8 +24,6 @@ from collector.contract import (
 R = TypeVar("R")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
-# One encoder for all spans: json.dumps with options would create one per call.
-_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -44,16 +41,6 @@ def attributes_from_json(document: Mapping[str, Any]) -> dict[str, AttributeValu
     Raises `ValueError` or `KeyError` on any other JSON.
     """
     return {name: _untagged(value) for name, value in document.items()}
-
-
-def dump_attributes(attributes: Mapping[str, AttributeValue]) -> bytes:
-    """Return the attributes as compact JSON text."""
-    return _dump(attributes_to_json(attributes)).encode()
-
-
-def load_attributes(text: bytes) -> dict[str, AttributeValue]:
-    """Return the attributes encoded by `dump_attributes`."""
-    return attributes_from_json(json.loads(text))
 
 
 def span_to_document(span: Span) -> Document:

@@ -56,10 +56,19 @@ class Signal(NamedTuple):
     """Yields the decoded parts of a body."""
     item: str
     """What a body holds."""
-    answer: Callable[[int, str], Message]
-    """Creates the response, given the number of rejected items and the reasons."""
+    response: type[Message]
+    rejected: str
+    """The response's field for the number of rejected items."""
     counts: Callable[[Counters], SignalCounts]
     root: weight.Root
+
+    def answer(self, rejected: int, reasons: str) -> Message:
+        """Return the response, given the number of rejected items and the reasons."""
+        response = self.response()
+        if reasons:
+            setattr(response.partial_success, self.rejected, rejected)
+            response.partial_success.error_message = reasons
+        return response
 
 
 def decode(
@@ -108,36 +117,13 @@ def _decode_metrics(
         yield DecodedBody(Batch(samples=received.samples), result)
 
 
-def _traces_answer(rejected: int, reasons: str) -> Message:
-    response = ExportTraceServiceResponse()
-    if reasons:
-        response.partial_success.rejected_spans = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
-def _logs_answer(rejected: int, reasons: str) -> Message:
-    response = ExportLogsServiceResponse()
-    if rejected:
-        response.partial_success.rejected_log_records = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
-def _metrics_answer(rejected: int, reasons: str) -> Message:
-    response = ExportMetricsServiceResponse()
-    if rejected:
-        response.partial_success.rejected_data_points = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
 _SERVICES = "opentelemetry.proto.collector"
 TRACES = Signal(
     f"{_SERVICES}.trace.v1.TraceService",
     _decode_traces,
     "span",
-    _traces_answer,
+    ExportTraceServiceResponse,
+    "rejected_spans",
     lambda counters: counters.spans,
     weight.Root.TRACES,
 )
@@ -145,7 +131,8 @@ LOGS = Signal(
     f"{_SERVICES}.logs.v1.LogsService",
     _decode_logs,
     "log record",
-    _logs_answer,
+    ExportLogsServiceResponse,
+    "rejected_log_records",
     lambda counters: counters.log_records,
     weight.Root.LOGS,
 )
@@ -153,7 +140,8 @@ METRICS = Signal(
     f"{_SERVICES}.metrics.v1.MetricsService",
     _decode_metrics,
     "metric",
-    _metrics_answer,
+    ExportMetricsServiceResponse,
+    "rejected_data_points",
     lambda counters: counters.metric_points,
     weight.Root.METRICS,
 )

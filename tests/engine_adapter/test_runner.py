@@ -14,9 +14,9 @@ from importlib.metadata import version
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from scripted_engine import ScriptedAnswer, ScriptedEngine
 
 from collector.contract import Arm, Content, Generation, Speculation, decode, encode
-from engine_adapter.engines.scripted import ScriptedAnswer, ScriptedEngine
 from engine_adapter.errors import GenerationError, TelemetryError
 from engine_adapter.run import journal, runner
 from engine_adapter.run.load_shape import Load

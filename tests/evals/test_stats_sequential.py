@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
+from benchmarks.simulation.looks import LOOKS, last_look, quantile_ratio_at_look
 from evals.stats import Insufficient, Interval
 from evals.stats.bets import Bets, log_e_path
 from evals.stats.confidence_sequence import (
@@ -17,7 +18,6 @@ from evals.stats.confidence_sequence import (
     mean_effect,
     pseudo_outcomes,
 )
-from evals.stats.looks import LOOKS, last_look, quantile_ratio_at_look
 from evals.stats.sequential import over_looks, spent_levels
 from evals.stats.spending import ever_passes, last_level
 

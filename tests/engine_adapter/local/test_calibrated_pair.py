@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from benchmarks.calibrated_pair import SAMPLING, SHAPES, CalibratedPair
 from engine_adapter.engines.local import DraftVerify, Ending, Fixed, Job, ModelDrafter, generate
-from engine_adapter.engines.local.calibrated_pair import SAMPLING, SHAPES, CalibratedPair
 
 BATCH, TOKENS = 32, 48
 
@@ -52,7 +52,7 @@ def test_shapes_have_the_sizes_that_their_names_say() -> None:
     for name in ("llama-1b", "llama-7b", "llama-13b", "qwen-7b"):
         from transformers import AutoModelForCausalLM
 
-        from engine_adapter.engines.local.calibrated_pair import _config
+        from benchmarks.calibrated_pair import _config
 
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(_config(SHAPES[name], 4096))
