@@ -1,12 +1,15 @@
-"""Turn Pydantic's errors about a user's file into one line with the key and the remedy."""
+"""Read a user's YAML, and turn Pydantic's errors about it into one line with the key."""
 
 import difflib
 import re
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+
+from collector.config_file import parse_yaml
 
 _KNOWN_BY = {
     "missing": "required key is missing",
@@ -16,30 +19,20 @@ _KNOWN_BY = {
 }
 
 
-class UniqueKeyLoader(yaml.SafeLoader):
-    """The safe loader, but a key that stands twice in a mapping is an error."""
-
-    def __init__(self, stream: str) -> None:
-        """Read a YAML text."""
-        super().__init__(stream)
-        self._checked = set[int]()
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Replace merge keys (`<<`) by what they stand for, after looking for duplicate keys.
-
-        A merge leaves keys in the node twice if they are overridden, so each node is checked once.
-        """
-        seen = set()
-        for key, _ in node.value if id(node) not in self._checked else ():
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key.value!r} stands twice", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-        self._checked.add(id(node))
-        super().flatten_mapping(node)
+def read_yaml(
+    path: Path, wanted: str, failure: type[Exception]
+) -> dict[str, Any]:  # Any: what a user wrote
+    """Return a YAML file's mapping; raises `failure` that names the `wanted` keys."""
+    try:
+        document = parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise failure(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        reason = " ".join(str(exc).split())
+        raise failure(f"{path}: is not YAML: {reason}") from exc
+    if not isinstance(document, dict):
+        raise failure(f"{path}: wanted keys such as {wanted}")
+    return document
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:

@@ -10,33 +10,14 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from collector.config_file import parse_yaml
 from evals.errors import PolicyError
-
-
-class _Loader(yaml.SafeLoader):
-    """The safe loader, but refuses duplicate keys in a mapping."""
-
-    def construct_mapping(
-        self,
-        node: yaml.MappingNode,
-        deep: bool = False,  # noqa: FBT001, FBT002
-    ) -> dict[object, object]:
-        """Construct the mapping like the base class, but raise for duplicate keys."""
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for i, key in enumerate(keys):
-            if key in keys[:i]:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {key!r} stands twice",
-                    problem_mark=node.value[i][0].start_mark,
-                )
-        mapping: dict[object, object] = super().construct_mapping(node, deep)
-        return mapping
 
 
 def load_yaml(text: str, source: str) -> object:
     """Parse YAML; raises `PolicyError` with line and column if it is invalid."""
     try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506  # derives from the safe loader
+        return parse_yaml(text)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

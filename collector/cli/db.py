@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collector.cli.options import Database, fail, one_line_errors, open_store, seconds_of
+from collector.cli.options import Database, open_store, seconds_of, usable
+from collector.client.command_line import fail
 from collector.errors import SettingsError
 from collector.settings import MIB, Settings, of_options
 from collector.store import Keep, Store, exists, retention, rollup_check, rollup_reads, sizes
@@ -33,7 +34,7 @@ def upgrade(database: Database = None) -> None:
 
     Example: draftgate db upgrade --database sqlite:///draftgate.db
     """
-    with one_line_errors():
+    with usable():
         settings = of_options(database_url=database)
         with open_store(settings):
             pass
@@ -139,7 +140,7 @@ def retention_(
 
     Example: draftgate db retention --spans 30d --content 7d --dry-run
     """
-    with one_line_errors():
+    with usable():
         settings = of_options(
             database_url=database,
             retention_spans_s=seconds_of("--spans", spans),
@@ -165,7 +166,7 @@ def retention_(
 @contextmanager
 def _existing(settings: Settings) -> Iterator[Store]:
     """Open an existing database; fail if it does not exist instead of creating it."""
-    with one_line_errors():
+    with usable():
         if not exists(settings.database_url):
             name = settings.database_url.removeprefix("sqlite:///")
             raise SettingsError(

@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector.cli.options import CollectorToAsk, DatabaseToAsk, one_line_errors
+from collector.cli.options import usable
 from collector.client import Client, export_file
+from collector.client.command_line import Collector, Database
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -23,14 +24,14 @@ def export(  # one parameter per option
         bool, typer.Option("--content", help="Write prompts and answers too.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
-    collector: CollectorToAsk = None,
-    database: DatabaseToAsk = "sqlite:///draftgate.db",
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Write a rollout's generations with their scores to a file.
 
     Example: draftgate export support-k4 --to support-k4.parquet
     """
-    with one_line_errors():
+    with usable():
         opened = Client.opened(collector, database)
         with opened as client:
             written = _with_bar(client, rollout, to, content=content, force=force)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from collector import api_key, durations
 from collector.api_key import ApiKey, Scope
-from collector.cli.options import Database, one_line_errors, open_store
+from collector.cli.options import Database, open_store, usable
 from collector.errors import SettingsError
 from collector.settings import of_options
 from collector.store import Store
@@ -45,7 +45,7 @@ def create(
     """
     text = api_key.new_key_text()
     now_unix_ns = time.time_ns()
-    with one_line_errors():
+    with usable():
         key = ApiKey(
             id=text.id,
             name=name,
@@ -79,7 +79,7 @@ def list_(
     Example: draftgate keys list --json
     """
     with (
-        one_line_errors(),
+        usable(),
         _opened(database) as store,
         store.read() as connection,
     ):
@@ -107,7 +107,7 @@ def revoke(
     Example: draftgate keys revoke 1f0c9a3e
     """
     with (
-        one_line_errors(),
+        usable(),
         _opened(database) as store,
         store.transaction() as connection,
     ):

@@ -8,7 +8,7 @@ from typing import Annotated
 import httpx
 import typer
 
-from collector.cli.options import one_line_errors
+from collector.cli.options import usable
 from collector.contract import Notification, NotificationType
 from collector.errors import SettingsError
 from collector.notify import targets
@@ -38,7 +38,7 @@ def send_test(
 
     Example: draftgate notify test --file notify.yaml
     """
-    with one_line_errors():
+    with usable():
         found = [one for one in targets.read(file) if name in (None, one.name)]
         if not found:
             raise SettingsError(f"{file}: has no target {name!r}")

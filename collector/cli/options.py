@@ -1,18 +1,16 @@
 """Options and error handling shared by the collector's commands."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated
 
 import typer
 
 from collector import durations
+from collector.client.command_line import one_line_errors
 from collector.errors import CollectorError
 from collector.settings import Settings
 from collector.store import Store
-
-UNUSABLE = 2
-"""Exit code of a command whose input cannot be used."""
 
 Database = Annotated[
     str | None,
@@ -22,38 +20,15 @@ Database = Annotated[
     ),
 ]
 
-CollectorToAsk = Annotated[
-    str | None,
-    typer.Option(
-        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
-    ),
-]
-DatabaseToAsk = Annotated[
-    str,
-    typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
-    ),
-]
 
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
+def usable() -> AbstractContextManager[None]:
     """Print a `CollectorError` as one line and exit with code 2."""
-    try:
-        yield
-    except CollectorError as exc:
-        fail(str(exc))
+    return one_line_errors(CollectorError)
 
 
 def seconds_of(option: str, text: str | None) -> int | None:
     """Return an option's duration in seconds; raises `SettingsError` if it is malformed."""
     return durations.seconds(option, text) if text is not None else None
-
-
-def fail(message: str) -> NoReturn:
-    """Print the message as an error and exit."""
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(UNUSABLE)
 
 
 @contextmanager

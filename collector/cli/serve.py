@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from collector import logs
-from collector.cli.options import Database, one_line_errors, open_store, seconds_of
+from collector.cli.options import Database, open_store, seconds_of, usable
 from collector.logs import LogFormat, LogLevel
 from collector.notify import targets
 from collector.otlp import native
@@ -78,7 +78,7 @@ def serve(  # noqa: PLR0913  # one parameter per option
 
     Example: draftgate serve --database sqlite:///draftgate.db --port 4318
     """
-    with one_line_errors():
+    with usable():
         settings = of_options(
             database_url=database,
             host=host,

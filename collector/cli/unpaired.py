@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from collector.cli.options import CollectorToAsk, DatabaseToAsk, one_line_errors
+from collector.cli.options import usable
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import Unpaired, to_document
 
 app = typer.Typer(no_args_is_help=False, add_completion=False)
@@ -22,8 +23,8 @@ def unpaired(
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    collector: CollectorToAsk = None,
-    database: DatabaseToAsk = "sqlite:///draftgate.db",
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """List generations that do not pair, and why.
 
@@ -31,7 +32,7 @@ def unpaired(
 
     Example: draftgate unpaired --collector http://localhost:4318
     """
-    with one_line_errors():
+    with usable():
         opened = Client.opened(collector, database)
         with opened as client:
             groups = client.unpaired(rollout)

@@ -8,14 +8,8 @@ from typing import Annotated
 import typer
 
 from collector.client import Client
-from engine_adapter.cli.options import (
-    FAILED,
-    UNDECIDED,
-    Collector,
-    Database,
-    RolloutName,
-    usable,
-)
+from collector.client.command_line import Collector, Database
+from engine_adapter.cli.options import FAILED, UNDECIDED, RolloutName, usable
 from engine_adapter.router.drill import BOUND_S, DrillResult
 from engine_adapter.router.drill import drill as measure
 

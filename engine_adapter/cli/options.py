@@ -1,13 +1,13 @@
 """Shared parts of the router's commands: arguments, error handling, the collector's client."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Annotated, Final
 
 import typer
 
 from collector.client import ClientError
+from collector.client.command_line import one_line_errors
 from engine_adapter.errors import AdapterError
 from engine_adapter.routes import LAUNCH_NAME
 
@@ -16,18 +16,6 @@ UNUSABLE: Final = 2
 UNDECIDED: Final = 3
 
 RolloutName = Annotated[str, typer.Argument(metavar="ROLLOUT", help="Name of the rollout.")]
-Collector = Annotated[
-    str | None,
-    typer.Option(
-        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
-    ),
-]
-Database = Annotated[
-    str,
-    typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
-    ),
-]
 
 
 def _launch_name(given: str | None) -> str | None:
@@ -46,11 +34,6 @@ Launch = Annotated[
 ]
 
 
-@contextmanager
-def usable() -> Iterator[None]:
+def usable() -> AbstractContextManager[None]:
     """Turn an `AdapterError` or `ClientError` into one line and exit code 2."""
-    try:
-        yield
-    except (AdapterError, ClientError) as exc:
-        typer.echo(f"error: {exc}", err=True)
-        raise typer.Exit(UNUSABLE) from exc
+    return one_line_errors(AdapterError, ClientError)

@@ -6,15 +6,9 @@ from typing import Annotated
 import typer
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import (
-    FAILED,
-    UNUSABLE,
-    Collector,
-    Database,
-    RolloutName,
-    usable,
-)
+from engine_adapter.cli.options import FAILED, UNUSABLE, RolloutName, usable
 from engine_adapter.errors import PromotionError, RoutesFileError
 from engine_adapter.router import ramp, routes_file
 

@@ -7,14 +7,9 @@ from typing import Annotated
 import typer
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import Switch, SwitchState, to_document
-from engine_adapter.cli.options import (
-    UNUSABLE,
-    Collector,
-    Database,
-    RolloutName,
-    usable,
-)
+from engine_adapter.cli.options import UNUSABLE, RolloutName, usable
 
 app = typer.Typer(add_completion=False)
 

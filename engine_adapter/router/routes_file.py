@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from collector.contract import Arm, InputBands, is_input_band
@@ -17,7 +16,7 @@ from engine_adapter.router.input_lengths import InputTokensSection
 from engine_adapter.router.ramp import Percent, RampSection
 from engine_adapter.router.rules import Rule
 from engine_adapter.routes import HttpEngineName, LaunchName, Section
-from engine_adapter.validation import describe
+from engine_adapter.validation import describe, read_yaml
 
 RolloutName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+")]
@@ -183,7 +182,7 @@ def read(path: Path) -> Routes:
 
     Raises `RoutesFileError` with the file and the key.
     """
-    document = _yaml(path, "`rollout:` and `upstreams:`")
+    document = read_yaml(path, "`rollout:` and `upstreams:`", RoutesFileError)
     named = document.get("rules")
     if isinstance(named, str):
         document = _with_included(document, path.parent / named)
@@ -197,7 +196,7 @@ def read(path: Path) -> Routes:
 
 def _with_included(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Replace the document's file name under `rules` by that file's rules."""
-    given = _yaml(path, "`rules:`")
+    given = read_yaml(path, "`rules:`", RoutesFileError)
     try:
         included = AdvisedRules.model_validate(given)
     except ValidationError as exc:
@@ -210,16 +209,3 @@ def _with_included(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
         )
     default = {} if included.default is None else {"default": included.default}
     return {**default, **document, "rules": given.get("rules", [])}
-
-
-def _yaml(path: Path, wanted: str) -> dict[str, Any]:  # Any: what a user wrote
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise RoutesFileError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        reason = " ".join(str(exc).split())
-        raise RoutesFileError(f"{path}: is not YAML: {reason}") from exc
-    if not isinstance(document, dict):
-        raise RoutesFileError(f"{path}: wanted keys such as {wanted}")
-    return document

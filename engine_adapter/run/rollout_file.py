@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from collector.contract import Arm, Change, Family
@@ -17,7 +16,7 @@ from engine_adapter.prices import Prices
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.run.load_shape import Load
 from engine_adapter.sessions import Session
-from engine_adapter.validation import UniqueKeyLoader, describe
+from engine_adapter.validation import describe, read_yaml
 
 _NEWER_KEYS = (
     ("processes", "shared"),
@@ -175,16 +174,7 @@ def read(path: Path) -> Rollout:
 
     Raises `RolloutFileError` with the file and the key.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.load(text, Loader=UniqueKeyLoader)  # noqa: S506  # derives from the safe one
-    except OSError as exc:
-        raise RolloutFileError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        reason = " ".join(str(exc).split())
-        raise RolloutFileError(f"{path}: is not YAML: {reason}") from exc
-    if not isinstance(document, dict):
-        raise RolloutFileError(f"{path}: wanted keys such as `rollout:` and `workload:`")
+    document = read_yaml(path, "`rollout:` and `workload:`", RolloutFileError)
     try:
         rollout = Rollout.model_validate(document)
     except ValidationError as exc:

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from collector.client import Client
-from evals.cli.options import Collector, Database, Rollout, usable
+from collector.client.command_line import Collector, Database
+from evals.cli.options import Rollout, usable
 from evals.draft_data import hardest
 from evals.errors import SourceError, WriteError
 

@@ -7,11 +7,12 @@ import typer
 from rich.console import Console
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import InputBands
 from evals import advice as advices
 from evals.advice import report as advice_report
 from evals.advice import router
-from evals.cli.options import Collector, Database, Rollout, usable
+from evals.cli.options import Rollout, usable
 
 app = typer.Typer(add_completion=False)
 

@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.progress import track
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import Arm
-from evals.cli.options import EXIT, Collector, Database, Rollout, usable
+from evals.cli.options import EXIT, Rollout, usable
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import ArmAudit, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import judge

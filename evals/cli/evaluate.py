@@ -18,7 +18,8 @@ from rich.progress import (
 )
 
 from collector.client import Client
-from evals.cli.options import Collector, Database, usable
+from collector.client.command_line import Collector, Database
+from evals.cli.options import usable
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice

@@ -10,18 +10,13 @@ import typer
 from rich.console import Console
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import Family, Outcome, Verdict
 from evals import arm_report
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.arm_grid import grid
-from evals.cli.options import (
-    EXIT,
-    Collector,
-    Database,
-    PolicyOfRollout,
-    usable,
-)
+from evals.cli.options import EXIT, PolicyOfRollout, usable
 from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_of
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled

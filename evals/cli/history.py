@@ -11,8 +11,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import DatedVerdict, Outcome, to_document
-from evals.cli.options import Collector, Database, Rollout, usable
+from evals.cli.options import Rollout, usable
 from evals.report import STYLES
 from evals.verdict_groups import grouped, serving_of
 from evals.visible_text import made_visible

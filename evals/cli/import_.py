@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from collector.contract import Change
-from evals.cli.options import Collector, Database, usable
+from evals.cli.options import usable
 from evals.errors import ImportFileError
 from evals.importing import file, scores
 from evals.importing.formats import FORMATS

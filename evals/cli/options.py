@@ -1,13 +1,13 @@
 """Arguments, exit codes and helpers that the commands share."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Annotated
 
 import typer
 
 from collector.client import ClientError
+from collector.client.command_line import one_line_errors
 from collector.contract import Outcome
 from evals.errors import EvalsError
 
@@ -29,18 +29,6 @@ EXIT = {
 
 
 Rollout = Annotated[str, typer.Argument(help="Name of the rollout.")]
-Collector = Annotated[
-    str | None,
-    typer.Option(
-        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
-    ),
-]
-Database = Annotated[
-    str,
-    typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
-    ),
-]
 PolicyFile = Annotated[
     str,
     typer.Option(
@@ -59,11 +47,6 @@ PolicyOfRollout = Annotated[
 ]
 
 
-@contextmanager
-def usable() -> Iterator[None]:
+def usable() -> AbstractContextManager[None]:
     """Print errors of unusable input on one line, and exit with code 2."""
-    try:
-        yield
-    except (EvalsError, ClientError) as exc:
-        typer.echo(f"error: {exc}", err=True)
-        raise typer.Exit(ExitCode.UNUSABLE) from exc
+    return one_line_errors(EvalsError, ClientError)

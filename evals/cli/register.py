@@ -3,15 +3,9 @@
 import typer
 
 from collector.client import Client
+from collector.client.command_line import Collector, Database
 from evals import policy as policies
-from evals.cli.options import (
-    Collector,
-    Database,
-    ExitCode,
-    PolicyFile,
-    Rollout,
-    usable,
-)
+from evals.cli.options import ExitCode, PolicyFile, Rollout, usable
 from evals.registration import registration_for
 
 app = typer.Typer(add_completion=False)
