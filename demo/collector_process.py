@@ -18,9 +18,9 @@ class CollectorStartError(Exception):
 
 
 @contextmanager
-def running(database: Path, log: Path) -> Iterator[str]:
-    """Serve the database file on a free port; yield the URL, then drain and stop."""
-    command = [sys.executable, "-m", "draftgate", "serve", "--port", "0", "--no-grpc"]
+def running(database: Path, log: Path, *, port: int = 0) -> Iterator[str]:
+    """Serve the database file on the port, 0 for a free one; yield the URL, then drain and stop."""
+    command = [sys.executable, "-m", "draftgate", "serve", "--port", str(port), "--no-grpc"]
     command += ["--database", f"sqlite:///{database}", "--capture-content"]
     environment = os.environ | {"DRAFTGATE_REQUIRE_KEYS": "0"}  # only this machine reaches it
     with log.open("wb") as output:

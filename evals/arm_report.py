@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import Answer, Outcome, Verdict, to_document
+from evals.arm_divergence import TITLE, DivergenceRow, divergence_rows
 from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, SpeedUp
 from evals.interaction import Interaction
 from evals.plain_table import plain_table
@@ -31,7 +32,9 @@ def to_json(
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def to_markdown(grid: Grid, interactions: Sequence[Interaction]) -> str:
+def to_markdown(
+    grid: Grid, interactions: Sequence[Interaction], verdicts: Mapping[str, Verdict]
+) -> str:
     """Return Markdown for a pull request: who may ship, and a row per cohort."""
     lines = [
         f"## {ICONS[grid.outcome]} {grid.outcome.value}",
@@ -53,7 +56,18 @@ def to_markdown(grid: Grid, interactions: Sequence[Interaction]) -> str:
     for one in shown:
         of_one = (one.arm, *_interaction_cells(one)[:6])
         lines.append(_markdown_row([*map(escaped, of_one)]))
+    lines += _diverged_in_markdown(verdicts)
     return "\n".join([*lines, "", ABOUT])
+
+
+def _diverged_in_markdown(verdicts: Mapping[str, Verdict]) -> list[str]:
+    rows = list(divergence_rows(verdicts))
+    if not rows:
+        return []
+    columns = ("Scope", *map(escaped, verdicts))
+    cells = (_markdown_row((escaped(visible(row.scope)), *row.cells)) for row in rows)
+    head = ["", f"{TITLE.capitalize()}:", "", _markdown_row(columns), f"|{'---|' * len(columns)}"]
+    return [*head, *cells]
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -64,17 +78,31 @@ def _scope(cohort: str | None) -> str:
     return "release" if cohort is None else escaped(visible(cohort))
 
 
-def print_grid(console: Console, grid: Grid, interactions: Sequence[Interaction]) -> None:
-    """Print the table of candidates by cohort, why each does not pass, and the interactions."""
+def print_grid(
+    console: Console,
+    grid: Grid,
+    interactions: Sequence[Interaction],
+    verdicts: Mapping[str, Verdict],
+) -> None:
+    """Print the candidates by cohort, why each does not pass, divergences, and interactions."""
     console.print(_grid(grid))
     console.print(Text(f"\n{ABOUT}", style="dim"))
     release = grid.rows[0]
     for one in release.answers:
         console.print(Text(f"{one.arm}: {visible(one.because)}"))
     console.print(Text(outcome_line(grid), style=f"bold {STYLES[grid.outcome]}"))
+    if rows := list(divergence_rows(verdicts)):
+        console.print(_diverged(rows, list(verdicts)))
     shown = [one for one in interactions if one.is_informative]
     for arm in dict.fromkeys(one.arm for one in shown):
         console.print(_interactions([one for one in shown if one.arm == arm]))
+
+
+def _diverged(rows: Sequence[DivergenceRow], arms: Sequence[str]) -> Table:
+    table = plain_table(f"\n{TITLE}", map(escape, ("Scope", *arms)))
+    for row in rows:
+        table.add_row(escape(visible(row.scope)), *row.cells)
+    return table
 
 
 def outcome_line(grid: Grid) -> str:

@@ -218,9 +218,9 @@ def _decide_family(
     if form is Format.JSON:
         typer.echo(arm_report.to_json(found, together, verdicts))
     elif form is Format.MARKDOWN:
-        typer.echo(arm_report.to_markdown(found, together))
+        typer.echo(arm_report.to_markdown(found, together, verdicts))
     else:
-        arm_report.print_grid(Console(), found, together)
+        arm_report.print_grid(Console(), found, together, verdicts)
     return found.outcome
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_verdicts import made_verdict, registration
 from otlp_bodies import export_request
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from collector.client import Client
@@ -21,6 +22,7 @@ from collector.contract import (
     Answer,
     Arm,
     CohortAnswer,
+    DivergedAnswers,
     Family,
     Finding,
     Generation,
@@ -32,7 +34,9 @@ from collector.contract import (
     encode,
 )
 from draftgate import commands
+from evals import arm_report
 from evals import policy as policies
+from evals.arm_divergence import divergence_rows
 from evals.arm_grid import grid
 from evals.interaction import Interaction, interactions
 from evals.registration import policy_for, register_family, registration_for
@@ -248,6 +252,33 @@ def test_divergences_that_are_no_ties_are_counted(table: Made) -> None:
     found = found_in(tables)[None, "greedy_divergence"]
     assert (found.n, found.only_together, found.only_one) == (39, 1, (0, 1))
     assert found.examples == ("p006",)
+
+
+def test_what_the_baseline_differs_from_itself_stands_beside_the_candidate() -> None:
+    """By cohort and load, in a terminal and as Markdown; nothing if no texts were compared."""
+
+    def differing(number: int, at: float | None) -> Verdict:
+        pool = DivergedAnswers(
+            cohort=None, in_flight=None, compared=1160, diverged=number,
+            position_p25=at, position_p50=at, position_p75=at,
+        )  # fmt: skip
+        code = replace(pool, cohort="[co]de")
+        loaded = replace(pool, in_flight=(8, 15), diverged=1, position_p50=None)
+        return made_verdict(divergence=(pool, code, loaded))
+
+    verdicts = {"again": differing(2, 12.5), "k4": differing(40, 3.0), "fp8": made_verdict()}
+    assert list(divergence_rows(verdicts)) == [
+        ("release", ("2 of 1,160 (at 12.5)", "40 of 1,160 (at 3)", "–")),
+        ("[co]de", ("2 of 1,160 (at 12.5)", "40 of 1,160 (at 3)", "–")),
+        ("8–15 in flight", ("1 of 1,160", "1 of 1,160", "–")),
+    ]
+    found = grid(Family(name="r", arms=tuple(verdicts)), list(verdicts.values()))
+    console = Console(record=True, width=200)
+    arm_report.print_grid(console, found, (), verdicts)
+    assert "[co]de" in console.export_text()
+    markdown = arm_report.to_markdown(found, (), verdicts)
+    assert "| 8–15 in flight | 1 of 1,160 | 1 of 1,160 | – |" in markdown
+    assert "median place" not in arm_report.to_markdown(found, (), {"k4": made_verdict()})
 
 
 def send(client: Client, arm: str, factor: float, errors: int) -> None:

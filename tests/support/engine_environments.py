@@ -30,21 +30,34 @@ def python_of(engine: str) -> Path | None:
 
 
 def install(engine: str) -> None:
-    """Install the engine with uv, whose overrides leave out what pip cannot."""
-    folder = folder_of(engine)
-    if python_of(engine) is not None:
-        return
+    """Install the engine with the pins of the tests."""
+    overrides = PINS / f"{engine}_overrides.txt"
+    make(
+        folder_of(engine),
+        "-r",
+        str(PINS / f"{engine}.txt"),
+        overrides=overrides if overrides.exists() else None,
+    )
+
+
+def make(folder: Path, *wanted: str, overrides: Path | None = None) -> Path:
+    """Make an environment once, by uv, whose overrides leave out what pip cannot.
+
+    `wanted` are uv's arguments for the packages. Returns the environment's interpreter.
+    """
+    python = folder / "bin" / "python"
+    if (folder / ".ready").exists():
+        return python
     shutil.rmtree(folder, ignore_errors=True)
-    python = str(folder / "bin" / "python")
     run(sys.executable, "-m", "venv", str(folder))
-    run(python, "-m", "pip", "install", "--quiet", "uv")
-    command = [str(folder / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
+    run(str(python), "-m", "pip", "install", "--quiet", "uv")
+    command = [str(folder / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(python)]
     for links in os.environ.get("PIP_FIND_LINKS", "").split():
         command += ["--find-links", links]
-    overrides = PINS / f"{engine}_overrides.txt"
-    command += ["--overrides", str(overrides)] if overrides.exists() else []
-    run(*command, "-r", str(PINS / f"{engine}.txt"))
+    command += [] if overrides is None else ["--overrides", str(overrides)]
+    run(*command, *wanted)
     (folder / ".ready").touch()
+    return python
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ DRAFT_TOKENS = 4
 _COMPACT_JSON = '{"backend": "xgrammar", "disable_any_whitespace": true}'
 _START_S = 900
 """Half a minute alone on two cores, several where they are shared."""
-_SETTINGS = {
+SETTINGS = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": "1",
@@ -44,17 +44,8 @@ def serving(
     if python is None:
         raise RuntimeError("vLLM is not installed for the tests; run `make engines`")
     port = _free_port()
-    command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
-    command += ["--served-model-name", "served", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--dtype", dtype, "--max-model-len", "1024", "--max-num-seqs", "4"]
-    command += ["--max-num-batched-tokens", "1024", "--enforce-eager"]
-    command += ["--no-enable-prefix-caching", "--enable-per-request-metrics"]
-    # A tiny model would write white space between JSON's tokens until the answer is cut.
-    command += ["--structured-outputs-config", _COMPACT_JSON]
-    if speculation is not None:
-        command += ["--per-request-spec-decode-metrics", "detailed"]
-        command += ["--speculative-config", json.dumps(speculation)]
-    environment = dict(os.environ) | _SETTINGS | dict(variables or {})
+    command = command_of(python, model, str(port), speculation=speculation, dtype=dtype)
+    environment = dict(os.environ) | SETTINGS | dict(variables or {})
     if collector_url is not None:
         command += ["--otlp-traces-endpoint", f"{collector_url}/v1/traces"]
         environment["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"
@@ -75,6 +66,28 @@ def serving(
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def command_of(
+    python: Path,
+    model: Path,
+    port: str,
+    *,
+    speculation: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+) -> list[str]:
+    """Return the command that serves the model, which needs the environment `SETTINGS`."""
+    command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    command += ["--served-model-name", "served", "--host", "127.0.0.1", "--port", port]
+    command += ["--dtype", dtype, "--max-model-len", "1024", "--max-num-seqs", "4"]
+    command += ["--max-num-batched-tokens", "1024", "--enforce-eager"]
+    command += ["--no-enable-prefix-caching", "--enable-per-request-metrics"]
+    # A tiny model would write white space between JSON's tokens until the answer is cut.
+    command += ["--structured-outputs-config", _COMPACT_JSON]
+    if speculation is not None:
+        command += ["--per-request-spec-decode-metrics", "detailed"]
+        command += ["--speculative-config", json.dumps(speculation)]
+    return command
 
 
 def _ready(process: "subprocess.Popen[bytes]", root: str) -> bool:

@@ -1,0 +1,1 @@
+"""An audit of serving engines over their releases, for faults of speculation."""

@@ -1,0 +1,34 @@
+"""vLLM on a CPU without Triton: per-request temperatures never reach the drafted positions.
+
+Run by the interpreter of an environment with vLLM; neither a model nor Draftgate takes part.
+`expand_batch_to_tokens` shall repeat each request's temperature (or top-k) for its draft tokens.
+"""
+
+import torch
+from vllm.platforms import current_platform
+from vllm.v1.sample import rejection_sampler
+
+current_platform.import_kernels()
+if current_platform.register_triton_kernel_overrides is not None:
+    current_platform.register_triton_kernel_overrides()
+else:  # before 0.31
+    from vllm.utils import cpu_triton_utils
+
+    rejection_sampler.expand_kernel = cpu_triton_utils.expand_kernel
+
+
+def main() -> None:
+    """Print what was wanted beside what was returned."""
+    drafts = torch.tensor([4, 8], dtype=torch.int32)  # cumulative: four for each of two requests
+    for name, values in (
+        ("temperature", torch.tensor([0.7, 0.2])),
+        ("top_k", torch.tensor([20, 5], dtype=torch.int32)),
+    ):
+        torch.full((1 << 12,), 12345.0)  # what the allocator may hand out again
+        found = rejection_sampler.expand_batch_to_tokens(values, drafts, 8)
+        print(f"{name}: wanted {values.repeat_interleave(4).tolist()}")
+        print(f"{' ' * len(name)}  found  {found.tolist()}")
+
+
+if __name__ == "__main__":
+    main()

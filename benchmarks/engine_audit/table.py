@@ -1,0 +1,84 @@
+"""The tables of docs/engine-audit.md, made of the results."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from benchmarks.engine_audit.cells import DECODINGS, IN_FLIGHT, METHODS, RELEASES, Cell
+from benchmarks.engine_audit.environments import ROOT
+from benchmarks.engine_audit.results import FAULTS, Result
+
+DOCUMENT: Final = ROOT / "docs" / "engine-audit.md"
+_BEGIN: Final = "<!-- made by python -m benchmarks.engine_audit: {} -->"
+_END: Final = "<!-- end -->"
+_CODES: Final = {words: code for words, (code, _) in FAULTS.items()}
+
+
+def filled(text: str, results: Sequence[Result]) -> str:
+    """Return the document's text with the tables between their marks."""
+    tables = {"releases": _releases(results), "patches": _patches(results)}
+    for name, lines in tables.items():
+        begin = _BEGIN.format(name)
+        before, _, rest = text.partition(begin)
+        if not rest:
+            raise ValueError(f"{DOCUMENT}: wanted the line {begin}")
+        text = "\n".join([before + begin, *lines, _END + rest.partition(_END)[2]])
+    return text
+
+
+def _releases(results: Sequence[Result]) -> Iterator[str]:
+    found = {one.cell: one for one in results}
+    yield f"| | In flight | {' | '.join(one.words for one in DECODINGS.values())} |"
+    yield f"|---|---|{'---|' * len(DECODINGS)}"
+    for engine, releases in RELEASES.items():
+        for release in sorted(releases, key=_number):
+            for method in METHODS[engine]:
+                yield from _rows(found, engine, release, method)
+
+
+def _rows(found: Mapping[Cell, Result], engine: str, release: str, method: str) -> Iterator[str]:
+    for in_flight in IN_FLIGHT:
+        cells = [Cell(engine, release, method, name, in_flight) for name in DECODINGS]
+        if all(cell.unavailable or cell not in found for cell in cells):
+            continue
+        texts = [_text(cell, found.get(cell)) for cell in cells]
+        yield f"| {engine} {release}, `{method}` | {in_flight} | {' | '.join(texts)} |"
+
+
+def _text(cell: Cell, one: Result | None) -> str:
+    if cell.unavailable:
+        return "–"
+    if one is None:
+        return "·"
+    if one.not_run is not None:
+        return f"not run: {one.not_run:.60}"
+    outcome = str(one.outcome)
+    parts = [f"**{outcome}**" if one.outcome == "fail" else outcome, _rate(one), _speed(one)]
+    return " ".join([*filter(None, parts), *(f"[{_CODES[name]}]" for name in one.faults)])
+
+
+def _rate(one: Result) -> str:
+    return f"{one.accepted / one.drafted:.0%}" if one.drafted and one.accepted is not None else ""
+
+
+def _speed(one: Result) -> str:
+    if one.speed_up is None:
+        return ""
+    estimate, lower, upper = one.speed_up
+    return f"{estimate:.2f}× ({lower:.2f}–{upper:.2f})"
+
+
+def _patches(results: Sequence[Result]) -> Iterator[str]:
+    yield "| Patch | Release | Decoding | Lossless | Accepted | Answers | Finding |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in results:
+        cell = one.cell
+        if cell.patch is not None and one.not_run is None:
+            yield (
+                f"| `{cell.patch}` | {cell.engine} {cell.release} | "
+                f"{DECODINGS[cell.decoding].words} | {one.outcome} | {_rate(one)} | {one.pairs} | "
+                f"{one.words} |"
+            )
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
