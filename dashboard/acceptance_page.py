@@ -38,7 +38,8 @@ def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
         states.undecided(overview)
     else:
         st.subheader("By cohort and position", anchor="cohorts")
-        acceptance.show(narrowed(stored.verdict.acceptance, cohort))
+        drafts = stored.verdict.drafts_by_load if cohort is None else ()
+        acceptance.show(narrowed(stored.verdict.acceptance, cohort), drafts)
     st.subheader("What it depends on", anchor="profile")
     _show_profile(client, source, overview, cohort)
     st.subheader("Over time", anchor="time")

@@ -110,7 +110,8 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     counted = any(item.rate is not None for item in verdict.acceptance)
     if counted or verdict.change is None or verdict.change.is_of_drafts:
         st.subheader("Acceptance", anchor="acceptance")
-        acceptance.show(narrowed(verdict.acceptance, cohort))
+        drafts = verdict.drafts_by_load if cohort is None else ()
+        acceptance.show(narrowed(verdict.acceptance, cohort), drafts)
     st.subheader("Quality", anchor="quality")
     quality.show(narrowed(verdict.quality, cohort))
     structured_answers.show(narrowed(verdict.structured_answers, cohort))

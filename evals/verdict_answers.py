@@ -12,6 +12,7 @@ from collector.contract import (
     ScopeLooks,
     Verdict,
 )
+from evals.drafting_words import adaptation_words
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
@@ -84,10 +85,11 @@ def _of_looks(found: ScopeLooks, decision: str) -> str:
 
 
 def scope_lines(verdict: Verdict) -> list[str]:
-    """Return the limits of the verdict: its change, its launches, and its assumption."""
+    """Return the limits of the verdict: its change, launches, loads and assumption."""
     lines = [] if verdict.change is None else [f"The change: {_in_words(verdict.change)}."]
     lines += [] if verdict.family is None else [_of_family(verdict.family)]
     lines += [] if verdict.launches is None else [_of_launches(verdict.launches)]
+    lines += map(adaptation_words, verdict.load_adaptations)
     return [*lines, verdict.assumption] if verdict.assumption else lines
 
 

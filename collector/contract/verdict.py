@@ -148,6 +148,42 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DraftsAtLoad:
+    """The candidate's drafts at one load."""
+
+    in_flight: tuple[int, int]
+    """Range of requests in flight, both ends included."""
+    answers: int
+    """Answers that count their draft tokens."""
+    undrafted: int
+    """Of these, answers without a draft token."""
+    drafts_per_step: float | None
+    """Draft tokens per verify step of the other answers; None without any."""
+
+
+class LoadAdaptationName(StrEnum):
+    """How speculation adapts to the load."""
+
+    OFF_UNDER_LOAD = "speculation_off_under_load"
+    """At a high load, more answers are served without drafts."""
+    ADAPTIVE_DRAFT_LENGTH = "adaptive_draft_length"
+    """The number of drafts per step depends on the load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadAdaptation:
+    """A clear difference of the candidate's drafts between its lowest and its highest load."""
+
+    name: LoadAdaptationName
+    low: tuple[int, int]
+    """Range of requests in flight."""
+    high: tuple[int, int]
+    at_low: float
+    """The share of answers without a draft, or the drafts per step."""
+    at_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DivergedAnswers:
     """Comparison of both arms' greedy answers, with the position of the first differing token.
 
@@ -406,6 +442,10 @@ class Verdict:
     findings: tuple[Finding, ...]
     latency: tuple[ArmLatency, ...]
     acceptance: tuple[Acceptance, ...]
+    drafts_by_load: tuple[DraftsAtLoad, ...] = ()
+    """Empty unless the candidate counted drafts at several loads."""
+    load_adaptations: tuple[LoadAdaptation, ...] = ()
+    """How the candidate's speculation adapts to the load, as far as its counts show it."""
     quality: tuple[QualityCounts, ...]
     divergence: tuple[DivergedAnswers, ...] = ()
     """For the pool, for each cohort, and for each load if several were recorded."""

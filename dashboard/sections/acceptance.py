@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from collector.contract import Acceptance
+from collector.contract import Acceptance, DraftsAtLoad
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
+from evals.validity_words import load_words
 
 COLUMNS = (
     Column("Cohort"),
@@ -18,10 +19,17 @@ COLUMNS = (
     Column("Generations", "counted", number=True),
     Column("Excluded", "counts unusable", number=True),
 )
+LOAD_TITLE = "Drafts by requests in flight"
+LOAD_COLUMNS = (
+    Column("In flight", number=True),
+    Column("Answers", "of the candidate", number=True),
+    Column("Without a draft", number=True),
+    Column("Drafts a step", "of the others", number=True),
+)
 
 
-def show(acceptance: Sequence[Acceptance]) -> None:
-    """Draw the rate by cohort and by position, and the counts behind both."""
+def show(acceptance: Sequence[Acceptance], drafts: Sequence[DraftsAtLoad]) -> None:
+    """Draw the rate by cohort and by position, the drafts by load, and the counts behind all."""
     if not any(item.rate is not None for item in acceptance):
         st.html(markup.note("No arm has usable speculation counts here."))
     else:
@@ -33,6 +41,8 @@ def show(acceptance: Sequence[Acceptance]) -> None:
         with by_position:
             st.html(markup.heading("By draft position"))
             _show_positions(acceptance)
+    if drafts:
+        st.html(markup.table(LOAD_TITLE, LOAD_COLUMNS, map(load_row, drafts)))
     if acceptance:
         rows = map(row, acceptance)
         st.html(markup.table("Acceptance and its counts", COLUMNS, rows, fit="cards"))
@@ -43,6 +53,17 @@ def _show_positions(acceptance: Sequence[Acceptance]) -> None:
         st.html(markup.note("Nobody reported counts by position."))
         return
     draw(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
+
+
+def load_row(item: DraftsAtLoad) -> list[Cell]:
+    """Return the drafts at one load as a row of `LOAD_COLUMNS`."""
+    per_step, share = item.drafts_per_step, item.undrafted / item.answers
+    return [
+        markup.numeric(load_words(item.in_flight), item.in_flight[0]),
+        markup.numeric(words.count(item.answers), item.answers),
+        markup.numeric(f"{share:.0%}", share),
+        markup.numeric(words.ABSENT if per_step is None else f"{per_step:.2f}", per_step),
+    ]
 
 
 def row(item: Acceptance) -> list[Cell]:

@@ -48,6 +48,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         markup.table(
             "Acceptance and its counts", acceptance.COLUMNS, map(acceptance.row, verdict.acceptance)
         ),
+        *_drafts(verdict),
         markup.table(
             "Scores, over pairs scored on both sides",
             quality.COLUMNS,
@@ -66,6 +67,12 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
 def _looks(verdict: Verdict) -> list[Html]:
     made = markup.table(looks.TITLE, looks.COLUMNS, looks.rows(verdict))
     return [made] if verdict.looks else []
+
+
+def _drafts(verdict: Verdict) -> list[Html]:
+    rows = map(acceptance.load_row, verdict.drafts_by_load)
+    made = markup.table(acceptance.LOAD_TITLE, acceptance.LOAD_COLUMNS, rows)
+    return [made] if verdict.drafts_by_load else []
 
 
 def _capacity(verdict: Verdict) -> list[Html]:

@@ -127,7 +127,16 @@ def _urls(given: list[str] | None) -> dict[int, str]:
 
 
 def _print(rows: list[Row], collector: str) -> None:
-    table = Table("rollout", "k", "in flight", "speed-up", "TTFT", "acceptance", "tokens a step")
+    table = Table(
+        "rollout",
+        "k",
+        "in flight",
+        "speed-up",
+        "TTFT",
+        "acceptance",
+        "tokens a step",
+        "drafts a step",
+    )
     for row in rows:
         table.add_row(
             row.rollout,
@@ -137,6 +146,7 @@ def _print(rows: list[Row], collector: str) -> None:
             _shown(row.ttft_ratio, "×"),
             _shown(row.acceptance_rate, ""),
             _shown(row.acceptance_length, ""),
+            _shown(row.drafts_per_step, ""),
         )
     console = Console(soft_wrap=True)
     console.print(table)

@@ -40,6 +40,8 @@ class Row(NamedTuple):
     """Accepted over proposed draft tokens, of the candidate."""
     acceptance_length: float | None
     """The candidate's tokens per verify step, the bonus token included."""
+    drafts_per_step: float | None
+    """The candidate's draft tokens per verify step, which shows a k that adapts to the load."""
 
 
 def row(configuration: Configuration, collector_url: str) -> Row:
@@ -58,6 +60,7 @@ def row(configuration: Configuration, collector_url: str) -> Row:
         speed_up=_ratio(slow, fast),
         ttft_ratio=_ratio(last, first),
         acceptance_rate=_ratio(accepted, candidate.get("spec_draft_tokens")),
+        drafts_per_step=_ratio(candidate.get("spec_draft_tokens"), steps),
         acceptance_length=None if accepted is None or not steps else 1 + accepted / steps,
     )
 

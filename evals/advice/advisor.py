@@ -11,6 +11,7 @@ from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, 
 from evals.advice.router import routes
 from evals.advice.scope_numbers import Numbers, Scope, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
+from evals.drafting import adaptations
 
 
 def advise(
@@ -38,6 +39,7 @@ def advise(
         bootstrap_seed=SEED,
         bootstrap_draws=DRAWS,
         scopes=scopes,
+        load_adaptations=adaptations([p.drafts for p in pairs if p.drafts is not None]),
         default=permission.default,
         routes=routes(pairs, scopes, permission.default),
     )

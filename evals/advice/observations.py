@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from collector.client import Client
 from collector.contract import Generation, InputBands, Pair, Speculation, counts_usable
+from evals.drafting import AnswerDrafts
 from evals.load_bands import load_band
 from evals.rollouts import require
 
@@ -49,6 +50,8 @@ class Observation(NamedTuple):
     baseline: Times | None
     candidate: Times | None
     counts: Counts | None
+    drafts: AnswerDrafts | None = None
+    """The candidate's; `None` without a count, or a load."""
     input_tokens: int | None = None
     """By the baseline's count, else the candidate's."""
     band: str | None = None
@@ -83,11 +86,21 @@ def _observations(client: Client, rollout: str) -> Iterator[Observation]:
                 baseline=_times(pair.baseline),
                 candidate=_times(candidate),
                 counts=_counts(candidate) if candidate else None,
+                drafts=_drafts(candidate),
                 input_tokens=_input_tokens(pair),
             )
         after = page.next
         if after is None:
             return
+
+
+def _drafts(candidate: Generation | None) -> AnswerDrafts | None:
+    if candidate is None or candidate.error_type is not None or candidate.fallback:
+        return None
+    spec, load = candidate.speculation, _band(candidate)
+    if spec is None or spec.draft_tokens is None or load is None:
+        return None
+    return AnswerDrafts(load, spec.draft_tokens, spec.steps)
 
 
 def _input_tokens(pair: Pair) -> int | None:

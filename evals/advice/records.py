@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from collector.contract import Answer, Arm
+from collector.contract import Answer, Arm, LoadAdaptation
 
 
 class Action(StrEnum):
@@ -142,6 +142,8 @@ class Advice:
     bootstrap_seed: int
     bootstrap_draws: int
     scopes: tuple[ScopeAdvice, ...]
+    load_adaptations: tuple[LoadAdaptation, ...]
+    """How speculation adapts to the load, as far as counts show it."""
     default: Arm
     """The arm for requests that match no route: the candidate only if the verdict is a pass."""
     routes: tuple[Route, ...]

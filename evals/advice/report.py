@@ -10,6 +10,7 @@ from rich.text import Text
 
 from collector.contract import to_document
 from evals.advice.records import Action, Advice, Estimate, ScopeAdvice
+from evals.drafting_words import adaptation_words
 from evals.plain_table import plain_table
 from evals.significant import significant
 
@@ -44,6 +45,8 @@ def print_advice(console: Console, advice: Advice) -> None:
             "• ", name(scope), ": ", (_words(scope), f"bold {style}"), f": {scope.reason}"
         )
         console.print(line)
+    for adaptation in advice.load_adaptations:
+        console.print(Text(adaptation_words(adaptation), style="yellow"))
     for lack in _missing(advice):
         console.print(Text(lack, style="dim"))
     console.print(_observed(advice))

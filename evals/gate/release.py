@@ -10,6 +10,7 @@ import scipy
 from collector.contract import Finding, LaunchCounts, Outcome, Role, Verdict
 from evals.acceptance import acceptance
 from evals.divergence import divergence
+from evals.drafting import adaptations, at_loads
 from evals.evidence import Evidence
 from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
@@ -26,6 +27,7 @@ from evals.gate.sentinel_cells import sentinel_answers, sentinel_findings, state
 from evals.gate.stray import stray_cohorts
 from evals.gate.summary import left_open, reasons, summary
 from evals.gate.suspicions import suspicions
+from evals.gate.treatment import candidates_drafts
 from evals.gate.warmup import prepared
 from evals.latency import latency
 from evals.policy import Policy
@@ -63,6 +65,7 @@ def decide(
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
+    drafts = candidates_drafts(evidence.candidate)
     failed = evidence.baseline.failed | evidence.candidate.failed
     return Verdict(
         rollout=rollout,
@@ -108,6 +111,8 @@ def decide(
         findings=findings,
         latency=latency(evidence, paired=policy.paired),
         acceptance=acceptance(evidence),
+        drafts_by_load=at_loads(drafts),
+        load_adaptations=adaptations(drafts),
         quality=quality(evidence),
         divergence=divergence(evidence),
         goodput_ms={} if policy.goodput is None else policy.goodput.bounds_ms,

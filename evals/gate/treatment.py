@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Reason, SpeculationCounts
+from evals.drafting import AnswerDrafts
 from evals.evidence import BoolColumn, Evidence, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
+from evals.load_bands import load_band
 from evals.policy import Policy
 
 MAX_IDLE_SHARE = 0.02
@@ -98,6 +100,17 @@ def idle_words(seen: SpeculationCounts, policy: Policy) -> str | None:
     if seen.answered == 0:
         return None
     return _undrafted(seen, policy) or _mixed(seen)
+
+
+def candidates_drafts(candidate: Side) -> list[AnswerDrafts]:
+    """Return the drafts of each answer that counts them, with its load."""
+    counted = candidate.answered & ~candidate.fallback & (candidate.draft_tokens >= 0)
+    loads = candidate.column("concurrency")
+    return [
+        AnswerDrafts(load, int(candidate.draft_tokens[i]), max(int(candidate.steps[i]), 0) or None)
+        for i in np.flatnonzero(counted)
+        if (load := load_band(loads[i])) is not None
+    ]
 
 
 def drafted(candidate: Side) -> BoolColumn:

@@ -147,6 +147,13 @@ def test_capacity_is_shown_where_a_policy_bounds_goodput(
     assert "Capacity" not in none
 
 
+def test_drafts_are_shown_by_load(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """How many answers drafted nothing, and the drafts a step of the others."""
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    assert "Drafts by requests in flight" in text
+    assert "1 120 0% 4.00 8–15 120 75% 2.25" in text
+
+
 def test_choosing_a_cohort_writes_it_into_the_address(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:

@@ -297,6 +297,20 @@ def test_a_band_without_a_yes_is_not_served(stored, rollout) -> None:
     assert [r.cohort for r in found.routes] == [long, bands.UNKNOWN]
 
 
+def test_speculation_that_is_off_under_load_is_named(stored, rollout) -> None:
+    """By the candidate's counts, before advice on an average over both loads."""
+
+    def idle(generations):
+        for one in generations:
+            off = Speculation(steps=0, draft_tokens=0, accepted_tokens=0)
+            yield replace(one, speculation=off if one.arm is Arm.CANDIDATE else None)
+
+    found = stored(rollout(concurrency=2), idle(rollout(concurrency=12, first=100)))
+    (named,) = found.load_adaptations
+    assert (named.low, named.high, named.at_high) == ((2, 3), (8, 15), 1.0)
+    assert named.name == "speculation_off_under_load"
+
+
 def test_short_answers_that_lose_go_to_the_baseline(stored, rollout) -> None:
     """The cohort gains as a whole, and its smallest token limits lose: a rule by max_tokens."""
     found = stored(

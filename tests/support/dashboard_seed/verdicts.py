@@ -6,6 +6,7 @@ from collector.contract import (
     ArmCapacity,
     ArmLatency,
     CostComparison,
+    DraftsAtLoad,
     Finding,
     Outcome,
     Percentiles,
@@ -183,6 +184,12 @@ def verdict(fate: Fate) -> Verdict:
             for arm in Arm
         ),
         acceptance=tuple(acceptance(cohort) for cohort in scopes),
+        drafts_by_load=(
+            DraftsAtLoad(in_flight=(1, 1), answers=120, undrafted=0, drafts_per_step=4.0),
+            DraftsAtLoad(in_flight=(8, 15), answers=120, undrafted=90, drafts_per_step=2.25),
+        )
+        if fate.outcome is Outcome.PASS
+        else (),
         quality=tuple(quality(fate, metric, cohort) for metric in METRICS for cohort in scopes),
         goodput_ms={"ttft_ms": 500, "tpot_ms": 50} if fate.outcome is Outcome.PASS else {},
         capacity=tuple(capacity(cohort, arm) for cohort in scopes for arm in Arm)
