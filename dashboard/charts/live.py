@@ -138,6 +138,7 @@ def _cell_shape(names: Sequence[str]) -> alt.Shape:
         orient="top",
         title=None,
         labelLimit=300,
+        columns=alt.ExprRef(f"{look.NARROW} ? 1 : 2"),
         symbolFillColor=look.NEUTRAL,
         symbolStrokeColor=look.NEUTRAL,
     )
