@@ -44,12 +44,18 @@ def choose(
 
 
 def narrow(
-    label: str, name: str, options: Sequence[str], *, of: str = "", every: str = ALL
+    label: str,
+    name: str,
+    options: Sequence[str],
+    *,
+    of: str = "",
+    every: str = ALL,
+    titles: Sequence[str] | None = None,
 ) -> str | None:
     """Return the chosen option, or `None` for all of them."""
     given = get(name)
     before = options.index(given) + 1 if given in options else 0
-    chosen = _place(label, f"{name} {of}", [every, *options], before)
+    chosen = _place(label, f"{name} {of}", [every, *(titles or options)], before)
     keep(name, options[chosen - 1] if chosen else None)
     return options[chosen - 1] if chosen else None
 

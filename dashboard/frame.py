@@ -27,6 +27,7 @@ SIDEBAR_WIDTH = 220
 """Pixels; on a small screen the sidebar starts collapsed."""
 # A Material icon as the page icon would be fetched from a font server on the internet.
 _ICON = Path(__file__).with_name("icon.svg")
+_LOGO = Path(__file__).with_name("logo.svg")
 _STYLE = Path(__file__).with_name("style.css")
 
 Show = Callable[[Client, Source, ZoneInfo | None], None]
@@ -41,6 +42,7 @@ def main() -> None:
         initial_sidebar_state=SIDEBAR_WIDTH,
     )
     st.html(_STYLE)
+    st.logo(_LOGO, size="large", icon_image=_ICON)
     if not sign_in.is_allowed():
         return
     page = st.navigation(_pages())

@@ -3,6 +3,7 @@
 All texts here are untrusted: they are shown as plain text, never as markup.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -64,7 +65,7 @@ def _list(
         kind = address.choose(
             "Show", "show", list(pair_list.KINDS), of=rollout, titles=list(pair_list.KINDS.values())
         )
-        metric = address.narrow("Metric", "by", pair_list.metrics(table), of=rollout, every="Any")
+        metric = _metric(pair_list.metrics(table), rollout)
         text = address.typed("Prompt id contains", "find", of=rollout)
     wanted = Filter(cohort, kind, metric, text)
     page = _page()
@@ -81,6 +82,11 @@ def _list(
     key = _choose(found.lines, f"{rollout} {wanted} {page}")
     _page_buttons(found, page)
     return key
+
+
+def _metric(metrics: Sequence[str], rollout: str) -> str | None:
+    titles = list(map(words.metric, metrics))
+    return address.narrow("Metric", "by", metrics, of=rollout, every="Any", titles=titles)
 
 
 def _of_many(
@@ -104,7 +110,7 @@ def _by_loss(
         rollout, cohort=cohort, metric=asked, limit=pair_list.PAGE, after=after
     )
     with filters:
-        metric = address.narrow("Metric", "by", found.metrics, of=rollout, every="Any")
+        metric = _metric(found.metrics, rollout)
     if metric != asked:
         found = client.regressions(rollout, cohort=cohort, metric=metric, limit=pair_list.PAGE)
     st.html(markup.note(pair_list.losses(found, overview.pairs)))
@@ -148,20 +154,50 @@ def _cursor_buttons(name: str, after: str | None, following: str | None) -> None
 def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
     """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
     keys = [_Key(line.prompt_id, line.repeat) for line in lines]
-    asked = _key_in_address()
+    asked, state = _key_in_address(), f"pair {key}"
     chosen: int | None = st.radio(
         "Pair",
         options=range(len(lines)),
         index=keys.index(asked) if asked in keys else None if asked else 0,
         format_func=lambda i: markup.label(lines[i].label),
-        key=f"pair {key}",
+        key=state,
     )
     picked = asked if chosen is None else keys[chosen]
+    _neighbours(state, keys, picked)
     if picked is None:
         return keys[0]
     if picked != asked:
-        st.query_params.update({"prompt": picked.prompt_id, "repeat": str(picked.repeat)})
+        _keep(picked)
     return picked
+
+
+def _neighbours(state: str, keys: Sequence[_Key], chosen: _Key | None) -> None:
+    """Draw buttons, and their keys k and j, that choose the pair above or below."""
+    place = keys.index(chosen) if chosen in keys else -1
+    columns = st.columns(2)
+    for column, label, shortcut, to in (
+        (columns[0], "Pair above", "k", place - 1),
+        (columns[1], "Pair below", "j", place + 1),
+    ):
+        is_there = 0 <= to < len(keys)
+        column.button(
+            label,
+            shortcut=shortcut,
+            on_click=_go_to_pair,
+            args=(state, keys[to] if is_there else None),
+            disabled=not is_there,
+            width="stretch",
+        )
+
+
+def _go_to_pair(state: str, key: _Key) -> None:
+    """Choose a pair as the address bar does, which the list follows."""
+    st.session_state.pop(state, None)
+    _keep(key)
+
+
+def _keep(key: _Key) -> None:
+    st.query_params.update({"prompt": key.prompt_id, "repeat": str(key.repeat)})
 
 
 def _key_in_address() -> _Key | None:

@@ -1,7 +1,7 @@
 """The landing page: one line per rollout, with its verdict."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from zoneinfo import ZoneInfo
 
 import streamlit as st
@@ -27,6 +27,11 @@ STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
 REFRESH = "30s"
 PAGE = 25
 """Rollouts on a page: each costs two requests to the collector."""
+_ORDERS: Mapping[str, Callable[[RolloutOverview], int]] = {
+    "Newest data": lambda overview: -overview.last_end_unix_ns,
+    "Most pairs": lambda overview: -overview.pairs,
+    "Most violations": lambda overview: -overview.quality_flagged,
+}
 _COLUMNS = (
     Column("Rollout", "and its cohorts"),
     Column("Verdict", "and what decided it"),
@@ -43,21 +48,33 @@ _COLUMNS = (
 def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     """Draw the table of rollouts, or commands to run if there are none."""
     st.html(markup.title("Rollouts", "May we ship it, and for whom?"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        text = address.typed("Name or cohort contains", "find").casefold()
+        order = address.choose("Order", "order", list(_ORDERS))
     # Redrawn alone, so that the page keeps its scroll position and choices.
-    refreshing.every(REFRESH, source, lambda: _table(client, source))
+    refreshing.every(REFRESH, source, lambda: _table(client, source, text, order))
     if address.ticked("What does not pair", "unpaired"):
         unpaired.show(client, _zone)
 
 
-def _table(client: Client, source: Source) -> None:
-    newest = sorted(client.rollouts(), key=lambda overview: -overview.last_end_unix_ns)
-    if not newest:
+def _table(client: Client, source: Source, text: str, order: str) -> None:
+    stored = client.rollouts()
+    if not stored:
         states.empty(source)
         return
-    first = _page(len(newest))
+    found = sorted((one for one in stored if _has(one, text)), key=_ORDERS[order])
+    if not found:
+        st.html(markup.note(f"None of {words.counted(len(stored), 'rollout')} has it."))
+        return
+    first = _page(len(found))
     now_unix_ns = time.time_ns()
-    rows = [_row(client, overview, now_unix_ns) for overview in newest[first : first + PAGE]]
-    st.html(markup.table("Newest data first", _COLUMNS, rows, fit="cards"))
+    rows = [_row(client, overview, now_unix_ns) for overview in found[first : first + PAGE]]
+    st.html(markup.table(f"{order} first", _COLUMNS, rows, fit="cards"))
+
+
+def _has(overview: RolloutOverview, text: str) -> bool:
+    """Return whether the rollout's name, or that of a cohort, contains the text."""
+    return any(text in name.casefold() for name in (overview.rollout, *overview.cohorts))
 
 
 def _page(rollouts: int) -> int:
@@ -86,7 +103,7 @@ def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Ce
         Cell(_verdict(stored, rollout)),
         Cell(markup.stacked(words.count(overview.pairs), sides), overview.pairs, number=True),
         Cell(_worst(findings)),
-        markup.numeric(*_estimate(_speed(findings))),
+        markup.numeric(*_time(_speed(findings))),
         markup.numeric(*_estimate(_quality(findings))),
         markup.numeric(*_acceptance(accepted)),
         Cell(_switch(client.switch(rollout))),
@@ -123,6 +140,13 @@ def _worst(findings: Sequence[Finding]) -> str:
         said = f"{cohort}: {words.OUTCOME_WORDS[finding.outcome].lower()}"
         return markup.stacked(said, words.measure(finding.metric, finding.stat))
     return words.ABSENT
+
+
+def _time(finding: Finding | None) -> tuple[str, float | None]:
+    if finding is None or finding.estimate is None:
+        return words.ABSENT, None
+    about = f"{words.ratio(finding.estimate)}, {words.limits(finding)}"
+    return markup.stacked(words.change_of_time(finding.estimate), about), finding.estimate
 
 
 def _estimate(finding: Finding | None) -> tuple[str, float | None]:

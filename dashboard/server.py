@@ -25,7 +25,8 @@ _OPTIONS = {
     "server.headless": "true",
     "server.fileWatcherType": "none",
     "browser.gatherUsageStats": "false",
-    "client.toolbarMode": "minimal",
+    # The menu of a viewer, with the choice of light or dark.
+    "client.toolbarMode": "viewer",
     # Tracebacks go to the log, not to the viewer.
     "client.showErrorDetails": "none",
     "client.showErrorLinks": "false",

@@ -1,13 +1,13 @@
 """Whole traces: an agent's steps, and the findings on each step's cohort."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 
 from collector.client import Client, ClientError
-from collector.contract import Finding, Generation, RolloutOverview, Verdict
+from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict
 from dashboard import address, charts, markup, rollout_choice, words
 from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
@@ -17,6 +17,12 @@ from evals.findings_by_margin import worst_first
 
 RECENT = 200
 """Number of newest generations whose traces are listed."""
+LISTED = 15
+_ORDERS: Mapping[str, Callable[[Sequence[Generation]], float]] = {
+    "Most generations": len,
+    "Slowest answer": lambda of: max((one.e2e_s or 0.0 for one in of), default=0.0),
+}
+_KINDS = ("All", "Failed")
 _STEPS = (
     Column("Step"),
     Column("Arm"),
@@ -43,7 +49,7 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     if overview is None:
         return
     st.html(markup.title("Traces", overview.rollout))
-    newest = client.newest(RECENT, overview.rollout)
+    newest = _kept(client.newest(RECENT, overview.rollout), overview)
     beside, place = st.columns([1, 4])
     with beside, st.container(key="beside"):
         trace_id = _choose(newest, overview.rollout, zone)
@@ -51,21 +57,38 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         _show_trace(client, overview, trace_id)
 
 
+def _kept(newest: Sequence[Generation], overview: RolloutOverview) -> list[Generation]:
+    """Draw filters, and return the generations that they keep."""
+    of = overview.rollout
+    cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=of, every="All cohorts")
+    with st.container(horizontal=True):
+        arm = address.narrow("Arm", "arm", [arm.value for arm in Arm], of=of, every="Both arms")
+        failed = address.choose("Show", "show", _KINDS, of=of) == "Failed"
+    return [
+        one
+        for one in newest
+        if cohort in (None, one.cohort)
+        and (arm is None or one.arm is Arm(arm))
+        and (one.error_type is not None or not failed)
+    ]
+
+
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
-    """Draw the newest traces, those with the most generations first, and a field for a trace id."""
+    """Draw the newest traces in the order chosen, and a field for a trace id."""
     typed = address.typed("Trace id", "trace", of=rollout, placeholder="32 hexadecimal digits")
     by_trace: dict[str, list[Generation]] = {}
     for generation in newest:
         by_trace.setdefault(generation.trace_id, []).append(generation)
-    ids = sorted(by_trace, key=lambda trace_id: -len(by_trace[trace_id]))[:15]
+    order = address.choose("Order", "order", list(_ORDERS), of=rollout)
+    ids = sorted(by_trace, key=lambda trace_id: -_ORDERS[order](by_trace[trace_id]))[:LISTED]
     if not ids:
         return typed or None
     chosen: int | None = st.radio(
-        "Newest traces, the longest first",
+        f"Traces of the newest {RECENT} generations",
         options=range(len(ids)),
         index=ids.index(typed) if typed in ids else None if typed else 0,
         format_func=lambda i: markup.label(_line(ids[i], by_trace[ids[i]], zone)),
-        key=f"traces {rollout} {typed}",
+        key=f"traces {rollout} {typed} {ids}",
     )
     if chosen is None or ids[chosen] == typed:
         return typed or ids[0]
@@ -88,7 +111,9 @@ def _line(trace_id: str, of: Sequence[Generation], zone: ZoneInfo | None) -> str
 
 def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None) -> None:
     if trace_id is None:
-        st.html(markup.note("No trace yet: none of this rollout's generations is stored."))
+        st.html(
+            markup.note("No trace here: choose another filter, or wait for the first generation.")
+        )
         return
     try:
         spans = client.trace(trace_id)

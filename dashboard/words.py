@@ -90,8 +90,21 @@ def level(share_below: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return a candidate/baseline ratio to four decimals, with ×."""
-    return ABSENT if value is None else f"{_grouped(value, 4)}×"
+    """Return a candidate/baseline ratio with ×, to as many of 2 to 4 decimals as differ from 1."""
+    if value is None:
+        return ABSENT
+    decimals = 2 if value == 1 else next((d for d in (2, 3) if round(abs(value - 1), d)), 4)
+    return f"{_grouped(value, decimals)}×"
+
+
+def change_of_time(ratio_of_times: float | None) -> str:
+    """Return a candidate/baseline ratio of times in words, such as `38 % faster`."""
+    if ratio_of_times is None:
+        return ABSENT
+    percent = round(abs(1 - ratio_of_times) * 100)
+    if not percent:
+        return "equally fast"
+    return f"{count(percent)}{THIN_SPACE}% {'faster' if ratio_of_times < 1 else 'slower'}"
 
 
 def difference(value: float | None) -> str:
@@ -127,7 +140,7 @@ def limit(value: float | None, unit: str) -> str:
 
 
 def margin(finding: Finding) -> str:
-    """Return the margin with its direction, such as `≤ 1.1000×`."""
+    """Return the margin with its direction, such as `≤ 1.10×`."""
     return f"{'≤' if finding.bound == 'max' else '≥'} {_shown(finding.margin, finding)}"
 
 

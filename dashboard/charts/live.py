@@ -44,7 +44,7 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
     rule = one.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
     text = one.mark_text(align="left", dy=-7, dx=4, fontSize=11, color=look.NEUTRAL)
     named = text.encode(x=alt.value(0), text=alt.Text("label:N"))
-    return look.layered(rule, named, line, points)
+    return look.layered(rule, named, line, points, rows=8 + len(names))
 
 
 def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool) -> look.Spec:
@@ -135,7 +135,7 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
 def _cell_shape(names: Sequence[str]) -> alt.Shape:
     """Return one shape per cell, with a legend colour that is visible on white and on black."""
     legend = alt.Legend(
-        orient="top",
+        orient="bottom",
         title=None,
         labelLimit=300,
         columns=alt.ExprRef(f"{look.NARROW} ? 1 : 2"),

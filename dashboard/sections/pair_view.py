@@ -37,6 +37,7 @@ def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -
 
 def _show_text(pair: Pair) -> None:
     given = _content(pair.baseline) or _content(pair.candidate) or Content()
+    _show_answers(pair)
     own = pair.baseline is not None and pair.baseline.own_history
     st.html(markup.heading("Prompt of the baseline" if own else "Prompt"))
     prompt = messages(given.input_messages)
@@ -45,8 +46,6 @@ def _show_text(pair: Pair) -> None:
     if not prompt:
         st.html(markup.note("No prompt was recorded: the spans carry no content."))
     _show_material(given)
-    st.html(markup.heading("Answers"))
-    _show_answers(pair)
 
 
 def _show_material(given: Content) -> None:

@@ -129,6 +129,17 @@ def test_a_pasted_link_restores_the_view(page: Page, browser: Browser, site: Sit
         other.close()
 
 
+def test_keys_choose_the_next_pair_and_the_one_before(page: Page, site: Site) -> None:
+    """The keys j and k go down and up the list, and the address follows."""
+    go(page, f"{site.url}/pairs?rollout={FAILED}")
+    expect(page.get_by_role("button", name="Pair above")).to_be_disabled()
+    page.keyboard.press("j")
+    page.wait_for_url("**&prompt=chat-002&repeat=1")
+    expect(page.get_by_role("button", name="Pair above")).to_be_enabled()
+    page.keyboard.press("k")
+    page.wait_for_url("**&prompt=chat-002&repeat=0")
+
+
 def test_pages_of_pairs_are_turned(page: Page, site: Site) -> None:
     """Next shows the pairs after these, and chooses the first of them."""
     go(page, f"{site.url}/pairs?rollout={FAILED}&prompt=rag-002&repeat=0")

@@ -99,9 +99,9 @@ def test_the_grid_marks_the_best_that_passes(
     text = shown(rollout(monkeypatch, database, rollout="r-k4"))
     assert "k4 this page fp8 pass both fail" in text
     chat = (
-        "chat ✓ Pass best 2.0000× end to end, 1.9048× to 2.1000× "
-        "✓ Pass 1.1111× end to end, 1.0582× to 1.1667× "
-        "✕ Fail 2.2222× end to end, 2.1164× to 2.3333× k4"
+        "chat ✓ Pass best 2.00× end to end, 1.90× to 2.10× "
+        "✓ Pass 1.11× end to end, 1.06× to 1.17× "
+        "✕ Fail 2.22× end to end, 2.12× to 2.33× k4"
     )
     assert chat in text
     assert "both: beyond what k4 and fp8 do by themselves" in text

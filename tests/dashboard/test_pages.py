@@ -34,13 +34,45 @@ def test_the_landing_page_has_a_line_for_each_rollout(
     line = (
         "support-k8-relaxed chat, code, json, rag, summary, tool_call ✕ Fail "
         "Task completion fell by 0.15 in rag and code: faster, but worse answers. "
-        "239 241 baseline, 240 candidate rag: fail task completion 0.5623× 0.5287× to 0.5971× "
+        "239 241 baseline, 240 candidate rag: fail task completion "
+        "44 % faster 0.56×, 0.53× to 0.60× "
         "−0.0031 groundedness, −0.0123 to +0.0061 46.2 % 2.85 tokens/step never set"
     )
     assert line in text
     assert "✓ Pass" in text
     assert "? Inconclusive" in text
     assert "⚠ 2 contract violations" in text
+
+
+def test_rollouts_are_searched_and_ordered(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Part of a name, or of a cohort's, leaves the rollouts that have it, in the order chosen."""
+    app = landing(monkeypatch, DRAFTGATE_DATABASE_URL=seeded_database)
+    page = shown(app.text_input[0].set_value("EAGLE").run())
+    assert "support-eagle-k6 chat" in page
+    assert "support-k4 chat" not in page
+    assert "support-k4 chat" in shown(app.text_input[0].set_value("summ").run())
+    assert "None of 3 rollouts has it." in shown(app.text_input[0].set_value("none such").run())
+    app.text_input[0].set_value("")
+    assert "Most pairs first" in shown(app.segmented_control[0].set_value(1).run())
+
+
+def test_traces_are_filtered(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """Arm and failure leave the traces that have such a generation."""
+
+    def listed(**query: str) -> list[str]:
+        asked = {"rollout": "support-k8-relaxed"} | query
+        app = rollout(monkeypatch, seeded_database, module="traces", **asked)
+        assert not app.exception
+        return list(app.radio[0].options) if app.radio else []
+
+    both, baseline, failed = listed(), listed(arm="baseline"), listed(show="Failed")
+    assert any("candidate" in line for line in both)
+    assert baseline
+    assert not any("candidate" in line for line in baseline)
+    assert len(failed) < len(both)
+    assert listed(order="Slowest answer") != both
 
 
 def test_an_empty_collector_says_what_to_run(

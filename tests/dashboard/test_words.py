@@ -63,8 +63,11 @@ def test_durations_are_milliseconds(seconds: float | None, shown: str) -> None:
     ("value", "unit", "shown"),
     [
         (None, "ratio", "–"),
-        (1.08414999, "ratio", "1.0841×"),
-        (1_234.5, "ratio", "1\u202f234.5000×"),
+        (1.08414999, "ratio", "1.08×"),
+        (1_234.5, "ratio", "1\u202f234.50×"),
+        (1.0, "ratio", "1.00×"),
+        (1.0034, "ratio", "1.003×"),
+        (0.99981, "ratio", "0.9998×"),
         (None, "difference", "–"),
         (0.01234, "difference", "+0.0123"),
         (-0.15, "difference", "−0.1500"),
@@ -81,18 +84,33 @@ def test_numbers_of_findings(value: float | None, unit: str, shown: str) -> None
     assert words.in_unit(value, unit) == shown
 
 
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [
+        (None, "–"),
+        (0.6249, "38\u202f% faster"),
+        (1.12, "12\u202f% slower"),
+        (1.004, "equally fast"),
+        (25.0, "2\u202f400\u202f% slower"),
+    ],
+)
+def test_a_ratio_of_times_is_said_in_words(ratio: float | None, shown: str) -> None:
+    """Less time is faster, and a change below half a percent is none."""
+    assert words.change_of_time(ratio) == shown
+
+
 def test_a_limit_that_does_not_exist_is_said() -> None:
     """A missing limit is words, never an extreme number."""
     assert [words.limit(None, "ratio"), words.limit(1.25, "ratio")] == [
         "no limit at this n",
-        "1.2500×",
+        "1.25×",
     ]
 
 
 def test_margins_name_their_side() -> None:
     """A margin says whether the number must stay under or over it."""
     low = made(bound="min", margin=-0.02, unit="difference")
-    assert [words.margin(made()), words.margin(low)] == ["≤ 1.1000×", "≥ −0.0200"]
+    assert [words.margin(made()), words.margin(low)] == ["≤ 1.10×", "≥ −0.0200"]
 
 
 def test_launches_needed_go_before_pairs() -> None:

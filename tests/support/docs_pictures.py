@@ -16,6 +16,7 @@ from typing import Final
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
 from dashboard_seed import seed  # noqa: E402  # found by the line above
+from dashboard_seed.agent import TRACE  # noqa: E402
 from page_reading import go  # noqa: E402
 from playwright.sync_api import Page, sync_playwright  # noqa: E402
 from waiting import until  # noqa: E402
@@ -31,7 +32,7 @@ _PAGES: Final = {
     "rollout": (f"rollout?rollout={_ROLLOUT}", 1500),
     "acceptance": (f"acceptance?rollout={_ROLLOUT}", 1700),
     "pairs": (f"pairs?rollout={_ROLLOUT}", 1350),
-    "traces": ("traces", 1100),
+    "traces": (f"traces?rollout={_ROLLOUT}&trace={TRACE}", 1100),
     "live": (f"live?rollout={_WATCHED}", 1500),
     "verdicts": (f"verdicts?rollout={_ROLLOUT}", 1000),
 }
@@ -84,7 +85,7 @@ def main() -> None:
                 go(page, f"{url}/{path}")
                 _drawn(page)
                 page.screenshot(path=_IMAGES / f"{name}.png")
-                print(f"docs/images/{name}.png")
+                sys.stdout.write(f"docs/images/{name}.png\n")
         browser.close()
 
 
