@@ -21,6 +21,7 @@ _WHY = {
     Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
     Reason.TREATMENT: "no count shows that the candidate drafted, or it accepts with loss",
+    Reason.STATE: "an arm's answers depend on the requests before them",
 }
 
 
