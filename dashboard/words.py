@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from collector.contract import Finding, Outcome, Reason, Role
+from collector.contract import Finding, Outcome, Reason, Role, is_share
 from evals.advice.records import Estimate
 
 ABSENT = "–"
@@ -41,7 +41,7 @@ _METRICS = {
     "greedy_divergence": "divergence of greedy answers",
     "sampled_tokens": "tokens of sampled answers",
 }
-_STATS = {"geomean_ratio": "geometric mean", "diff": ""}
+_STATS = {"geomean_ratio": "geometric mean", "diff": "", "rate_diff": ""}
 _UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baseline"}
 _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.TOO_FEW: "too few pairs for limits that decide",
@@ -125,7 +125,7 @@ def points(value: float | None) -> str:
 
 def unit_of(unit: str, stat: str) -> str:
     """Return the unit in which a cell is shown; differences of shares have their own unit."""
-    return "share" if stat == "diff" else unit
+    return "share" if is_share(stat) else unit
 
 
 def in_unit(value: float | None, unit: str) -> str:

@@ -10,7 +10,7 @@ from collector.contract import Role
 from evals.policy_reading import Number, Section, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
-Kind = Literal["latency", "score", "goodput", "failures", "tokens", "throughput", "cost"]
+Kind = Literal["latency", "score", "goodput", "failures", "tokens", "cache", "throughput", "cost"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Scope = Literal["pooled", "cohort"]
 Pass = Annotated[Number, within("a score above 0 and at most 1", lambda score: 0 < score <= 1)]
@@ -60,6 +60,7 @@ METRICS: Mapping[str, Metric] = {
     "output_tokens": Metric(
         "tokens", "output tokens", ("geomean_ratio", "mean_ratio"), "max", either=True
     ),
+    "cached_input_tokens": Metric("cache", "input tokens read from cache", ("rate_diff",), "min"),
     "throughput": Metric("throughput", "output tokens per second", ("mean_ratio",), "min"),
     "cost_per_1k_output_tokens": Metric(
         "cost", "cost per 1,000 output tokens", ("mean_ratio",), "max"

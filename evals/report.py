@@ -21,6 +21,7 @@ from collector.contract import (
     SentinelAnswers,
     StructuredAnswers,
     Verdict,
+    is_share,
     to_document,
 )
 from evals import capacity_words, cost_words
@@ -46,6 +47,7 @@ _STATS = {
     "p95_ratio": "p95",
     "p99_ratio": "p99",
     "diff": "",
+    "rate_diff": "",
     "mean_diff": "mean",
 }
 _MAX_REASONS = 5
@@ -257,7 +259,7 @@ def _value(finding: Finding, value: float | None) -> str:
     if finding.unit == "ratio":
         return f"{value:.3f}"
     # Rounded first, so that no value is shown as minus zero.
-    return f"{round(value * 100, 1) + 0.0:+.1f} pp" if finding.stat == "diff" else f"{value:+.3f}"
+    return f"{round(value * 100, 1) + 0.0:+.1f} pp" if is_share(finding.stat) else f"{value:+.3f}"
 
 
 def _bare(finding: Finding, value: float | None) -> str:

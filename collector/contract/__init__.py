@@ -109,6 +109,7 @@ from collector.contract.verdict import (
     StoredVerdict,
     StructuredAnswers,
     Verdict,
+    is_share,
 )
 from collector.contract.watch import (
     AcceptanceWatch,
@@ -242,6 +243,7 @@ __all__ = [
     "interpret_resource",
     "is_generation",
     "is_input_band",
+    "is_share",
     "not_modelled",
     "price_of",
     "read_sampler",

@@ -16,6 +16,11 @@ from collector.contract.registration import EvidencePart, Outcome, VerdictHistor
 FORMAT_VERSION = 1
 
 
+def is_share(stat: str) -> bool:
+    """Return whether a stat is a difference of shares, shown in percentage points."""
+    return stat in ("diff", "rate_diff")
+
+
 class Role(StrEnum):
     """The effect of a cell's outcome on the release."""
 

@@ -14,19 +14,18 @@ from rich.console import Console
 
 from collector.client import Client, ClientError
 from collector.contract import Finding, Outcome, Role, Verdict
-from engine_adapter.cli.options import FAILED, UNDECIDED
 from engine_adapter.errors import PolicyRegistrationError, RolloutFileError, TelemetryError
 from engine_adapter.run.look_plan import SHARES, LookPlan, Looks
 from engine_adapter.run.phases import Budget, UntilDecided
 from engine_adapter.run.rollout_file import Rollout
 from evals import until_decided
 from evals.errors import EvalsError
+from evals.exit_codes import EXIT
 from evals.report import print_verdict
 from evals.until_decided import NextLooks
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 _SHOWN: Final = 3
-_EXIT: Final = {Outcome.PASS: 0, Outcome.FAIL: FAILED, Outcome.INCONCLUSIVE: UNDECIDED}
 Say = Callable[[str], None]
 
 
@@ -150,4 +149,4 @@ def end(verdict: Verdict, *, budget_reached: bool, quiet: bool) -> NoReturn:
         typer.echo("the budget is used up; a further one goes on with the same looks", err=True)
     if not quiet:
         print_verdict(Console(), verdict)
-    raise typer.Exit(_EXIT[verdict.outcome])
+    raise typer.Exit(EXIT[verdict.outcome])

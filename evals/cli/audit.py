@@ -10,7 +10,8 @@ from rich.progress import track
 from collector.client import Client
 from collector.client.command_line import Collector, Database
 from collector.contract import Arm
-from evals.cli.options import EXIT, Rollout, usable
+from evals.cli.options import Rollout, usable
+from evals.exit_codes import EXIT
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import ArmAudit, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import judge

@@ -16,10 +16,11 @@ from evals import arm_report
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.arm_grid import grid
-from evals.cli.options import EXIT, PolicyOfRollout, usable
+from evals.cli.options import PolicyOfRollout, usable
 from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_of
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled
+from evals.exit_codes import EXIT
 from evals.gate import hypothesis, plan
 from evals.interaction import interactions
 from evals.lossless.comparer import Comparer

@@ -1,32 +1,13 @@
 """Arguments, exit codes and helpers that the commands share."""
 
 from contextlib import AbstractContextManager
-from enum import IntEnum
 from typing import Annotated
 
 import typer
 
 from collector.client import ClientError
 from collector.client.command_line import one_line_errors
-from collector.contract import Outcome
 from evals.errors import EvalsError
-
-
-class ExitCode(IntEnum):
-    """Exit codes of `gate` and similar commands."""
-
-    PASS = 0
-    FAIL = 1
-    UNUSABLE = 2
-    INCONCLUSIVE = 3
-
-
-EXIT = {
-    Outcome.PASS: ExitCode.PASS,
-    Outcome.FAIL: ExitCode.FAIL,
-    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-}
-
 
 Rollout = Annotated[str, typer.Argument(help="Name of the rollout.")]
 PolicyFile = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evals import policy as policies
-from evals.cli.options import ExitCode
+from evals.exit_codes import ExitCode
 from evals.policy_lint import problem
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)

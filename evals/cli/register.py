@@ -5,7 +5,8 @@ import typer
 from collector.client import Client
 from collector.client.command_line import Collector, Database
 from evals import policy as policies
-from evals.cli.options import ExitCode, PolicyFile, Rollout, usable
+from evals.cli.options import PolicyFile, Rollout, usable
+from evals.exit_codes import ExitCode
 from evals.registration import registration_for
 
 app = typer.Typer(add_completion=False)

@@ -7,7 +7,8 @@ import typer
 
 from evals import bundle as bundles
 from evals.attestation.errors import AttestationError
-from evals.cli.options import ExitCode, usable
+from evals.cli.options import usable
+from evals.exit_codes import ExitCode
 
 app = typer.Typer(add_completion=False)
 

@@ -15,7 +15,8 @@ from rich.live import Live
 from collector.client import Client, ClientError
 from collector.client.command_line import Collector, Database
 from evals import policy as policies
-from evals.cli.options import EXIT, ExitCode, PolicyOfRollout, Rollout, usable
+from evals.cli.options import PolicyOfRollout, Rollout, usable
+from evals.exit_codes import EXIT, ExitCode
 from evals.policy import Policy
 from evals.registration import policy_for, register_once
 from evals.report import to_json

@@ -14,6 +14,7 @@ from evals.stats import (
     hall,
     log_ratio,
     quantile_ratio,
+    rate_difference,
     ratio_of_sums,
     score_difference,
     tango,
@@ -70,6 +71,7 @@ _METHODS = {
     "mean_diff": (hall.METHOD, welch.METHOD),
     "geomean_ratio": (log_ratio.METHOD, welch.METHOD_RATIO),
     "mean_ratio": (ratio_of_sums.METHOD, ratio_of_sums.METHOD),
+    "rate_diff": (rate_difference.METHOD, rate_difference.METHOD),
 }
 
 
@@ -130,7 +132,7 @@ def _method_min_n(rule: Rule, alpha: float) -> int:
     """Return the fewest pairs at which the method can pass, or is known to hold its level."""
     if rule.stat == "geomean_ratio":
         return MIN_LOG_RATIO_N
-    if rule.stat == "mean_ratio":
+    if rule.stat in ("mean_ratio", "rate_diff"):
         return MIN_SUMS_N
     if rule.stat == "mean_diff":
         return MIN_MEAN_SCORE_N

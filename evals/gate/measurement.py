@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence
+from evals.gate.cache_cells import measure_cache
 from evals.gate.cells import Cell
 from evals.gate.latency_cells import measure_latency
 from evals.gate.measured import Measurement, Obstacle, within
@@ -44,12 +45,13 @@ def _measured(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
     absent = _absent(cell, evidence, scope)
     if absent is not None:
         return Measurement(n=0, prompts=0, obstacle=absent)
-    if not cell.paired:
+    if not cell.paired and cell.metric.kind != "cache":
         return measure_split(cell, evidence, scope, policy)
     if cell.rule.stat == "mean_ratio" or cell.metric.kind == "tokens":
         return measure_sums(cell, evidence, scope, policy)
-    if cell.metric.kind == "failures":
-        return measure_failures(cell, evidence, scope, policy)
+    of_kind = {"failures": measure_failures, "cache": measure_cache}.get(cell.metric.kind)
+    if of_kind is not None:
+        return of_kind(cell, evidence, scope, policy)
     if cell.metric.scored:
         return measure_scores(cell, evidence, scope, policy)
     return measure_latency(cell, evidence, scope, policy)

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, ks_2samp
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
+from evals.gate.cache_cells import cached_share
 from evals.gate.capacity import other_loads
 from evals.gate.cells import Cell
 from evals.gate.conditions import unlike_conditions
@@ -294,6 +295,8 @@ def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
         return np.where(side.failed, np.nan, side.scores.get(metric, none))
     if kind == "latency":
         return np.log(side.latency_s(metric))
+    if kind == "cache":
+        return cached_share(side)
     tokens = np.where(side.answered & (side.output_tokens > 0), side.output_tokens, np.nan)
     return np.log(tokens if kind == "tokens" else side.latency_s("e2e") / tokens)
 

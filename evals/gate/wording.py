@@ -2,7 +2,7 @@
 
 import math
 
-from collector.contract import Finding, Outcome, Reason
+from collector.contract import Finding, Outcome, Reason, is_share
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
 from evals.significant import significant
@@ -45,7 +45,7 @@ def subject(cell: Cell) -> str:
         return f"mean {words}, {scope}"
     if stat == "mean_diff":
         return f"mean {words} score, {scope}"
-    if stat == "diff":
+    if is_share(stat):
         return f"share of {words}, {scope}"
     return f"{stat.removesuffix('_ratio')} {words}, {scope}"
 
@@ -118,7 +118,7 @@ def _value(cell: Cell, value: float) -> str:
     value = significant(value) or 0.0  # the last digits differ between builds, and may round apart
     if cell.is_ratio:
         return f"{value:.2f}"
-    share = cell.rule.stat == "diff"
+    share = is_share(cell.rule.stat)
     number = f"{abs(value) * 100:.1f}" if share else f"{abs(value):.3f}"
     sign = "" if float(number) == 0 else "+" if value > 0 else "−"
     return f"{sign}{number} pp" if share else f"{sign}{number}"

@@ -137,7 +137,8 @@ def rule(text: str) -> str:
             (
                 "p.yaml: prove[0].metric: wanted one of ttft, ttfo, tpot, e2e, task_completion, "
                 "groundedness, schema_validity, format_intact, parity, goodput, failures, "
-                "output_tokens, throughput, cost_per_1k_output_tokens, got 'latency'"
+                "output_tokens, cached_input_tokens, throughput, cost_per_1k_output_tokens, got "
+                "'latency'"
             ),
         ),
         (

@@ -22,6 +22,8 @@ version: 1
 base: lossless
 name: same-engine
 validity: {speculation: optional}
+report:
+  - {metric: cached_input_tokens, stat: rate_diff, min: -0.05, scope: pooled}
 """
 
 
@@ -93,3 +95,5 @@ def test_a_sound_server_is_not_blamed(judged: Any) -> None:
     assert [one["changed"] for one in verdict["sentinels"]] == [0] * len(verdict["sentinels"])
     assert cell(verdict)["outcome"] != "fail"
     assert verdict["suspicions"] == []
+    cached = next(f for f in verdict["findings"] if f["metric"] == "cached_input_tokens")
+    assert cached["n"] == 80
