@@ -111,7 +111,7 @@ class ArmAudit:
         usable = _usable(one, self._rescorer, self._seeds)
         if isinstance(usable, str):
             return AuditedAnswer(left_out=usable)
-        tokens, steps = np.array(usable.tokens), _steps(one)
+        tokens, steps = np.array(usable.tokens), usable.steps
         laws = law(self._rescorer.answer_logits(usable.prompt, usable.tokens), steps)
         missed = misses(one, steps, laws, tokens)
         if not usable.counted and (missed is None or missed.any()):
@@ -128,8 +128,9 @@ class ArmAudit:
 
 class _Usable(NamedTuple):
     prompt: list[int]
+    steps: SamplerSteps
     tokens: list[int]
-    counted: bool = True
+    counted: bool
     """Whether the engine counted as many."""
 
 
@@ -166,8 +167,8 @@ def _steps(one: Generation) -> SamplerSteps:
     return tuple((name, float(value)) for name, value in asked.items() if value and value > 0)
 
 
-def _not_modelled(one: Generation) -> str | None:
-    """Return why the answer's sampler cannot be computed, if so."""
+def _modelled_steps(one: Generation) -> SamplerSteps | str:
+    """Return the answer's sampler, or why it cannot be computed."""
     try:
         steps = _steps(one)
     except ValueError:
@@ -175,13 +176,15 @@ def _not_modelled(one: Generation) -> str | None:
     if unknown := not_modelled(steps):
         return f"sampled by {', '.join(unknown)}"
     usable = all(0 < value <= (1 if name == "min_p" else sys.maxsize) for name, value in steps)
-    return None if usable else UNREADABLE
+    return steps if usable else UNREADABLE
 
 
 def _usable(one: Generation, rescorer: SequenceRescorer, seeds: set[int]) -> _Usable | str:
     """Return prompt and answer as tokens, or the reason why the answer cannot be used."""
-    if (why := _inapplicable(one) or _not_modelled(one)) is not None:
+    if (why := _inapplicable(one)) is not None:
         return why
+    if isinstance(steps := _modelled_steps(one), str):
+        return steps
     text = answer_text(one)
     prompt = None if one.content is None else rescorer.prompt_tokens(one.content.input_messages)
     if text is None or prompt is None:
@@ -192,7 +195,7 @@ def _usable(one: Generation, rescorer: SequenceRescorer, seeds: set[int]) -> _Us
     found = (given, True) if given else _cut(rescorer.tokens(text), one, rescorer.end_token)
     if not found[0] or max(found[0]) >= rescorer.vocabulary:
         return FOREIGN if found[0] else CUT
-    return _Usable(prompt, *found)
+    return _Usable(prompt, steps, *found)
 
 
 def _inapplicable(one: Generation) -> str | None:
