@@ -18,16 +18,17 @@ else:  # before 0.31
 
 
 def main() -> None:
-    """Print what was wanted beside what was returned."""
+    """Print what was wanted beside what was returned, for a greedy request and a sampled one."""
     drafts = torch.tensor([4, 8], dtype=torch.int32)  # cumulative: four for each of two requests
-    for name, values in (
-        ("temperature", torch.tensor([0.7, 0.2])),
-        ("top_k", torch.tensor([20, 5], dtype=torch.int32)),
-    ):
-        torch.full((1 << 12,), 12345.0)  # what the allocator may hand out again
-        found = rejection_sampler.expand_batch_to_tokens(values, drafts, 8)
-        print(f"{name}: wanted {values.repeat_interleave(4).tolist()}")
-        print(f"{' ' * len(name)}  found  {found.tolist()}")
+    _show("temperature", torch.tensor([0.0, 0.7]), drafts, replace_to=1)
+    _show("top_k", torch.tensor([20, 5], dtype=torch.int32), drafts)
+
+
+def _show(name: str, values: torch.Tensor, drafts: torch.Tensor, replace_to: int = 0) -> None:
+    found = rejection_sampler.expand_batch_to_tokens(values, drafts, 8, 0, replace_to)
+    wanted = torch.where(values == 0, replace_to, values).repeat_interleave(4)
+    print(f"{name}: wanted {[round(value, 3) for value in wanted.tolist()]}")
+    print(f"{' ' * len(name)}  found  {[round(value, 3) for value in found.tolist()]}")
 
 
 if __name__ == "__main__":
