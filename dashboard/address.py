@@ -60,9 +60,9 @@ def narrow(
     return options[chosen - 1] if chosen else None
 
 
-def ticked(label: str, name: str, *, of: str = "", help_text: str | None = None) -> bool:
+def ticked(label: str, name: str, *, of: str = "") -> bool:
     """Return whether a toggle is on; off is not kept in the address bar."""
-    on = st.toggle(label, value=get(name) == "1", key=f"{name} {of}", help=help_text)
+    on = st.toggle(label, value=get(name) == "1", key=f"{name} {of}")
     keep(name, "1" if on else None)
     return on
 

@@ -42,7 +42,7 @@ class PolicyRegistrationError(AdapterError):
 
 
 class DrillError(AdapterError):
-    """A router's switch cannot be drilled; says what is missing."""
+    """A router's switch cannot be drilled; names the missing condition."""
 
 
 class EngineSetupError(AdapterError):

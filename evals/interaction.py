@@ -156,16 +156,16 @@ def _of_time(
     logs = both + np.log(baseline[known]) - first - second
     if len(logs) < MIN_LOG_RATIO_N:
         return make(metric=metric, unit="ratio", n=len(logs))
-    cell = Cell(_rule(metric, "geomean_ratio"), None, MIN_LOG_RATIO_N)
+    cell = Cell(_rule(metric), None, MIN_LOG_RATIO_N)
     limits = geomean_limits(logs, of_pairs(four.both, known, policy, timed=True), cell, policy)
     return make(metric=metric, unit="ratio", n=len(logs), **_numbers(limits))
 
 
-def _rule(metric: str, stat: str) -> Rule:
+def _rule(metric: str) -> Rule:
     return Rule(
         role=Role.REPORT,
         metric=metric,
-        stat=stat,
+        stat="geomean_ratio",
         bound="max",
         margin=1.0,
         scope="pooled",

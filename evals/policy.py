@@ -170,8 +170,8 @@ def shipped_names() -> list[str]:
 def shipped_for(change: Change) -> str:
     """Return the name of the shipped policy that fits a change.
 
-    `lossless` where the change promises to say what the baseline says, and is not of drafts, whose
-    shipped policy is `default`; `quality` elsewhere.
+    `default` for changes of drafts, `lossless` for other changes that promise the baseline's own
+    answers, `quality` for all others.
     """
     if change.is_of_drafts:
         return "default"

@@ -1,4 +1,4 @@
-"""Check policy files, with the line of what is wrong."""
+"""Check policy files; name the line at fault."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _STEP = re.compile(r"\[(\d+)\]|\.?([^.\[]+)")
 
 
 class Problem(NamedTuple):
-    """The first thing in a file because of which the gate cannot use it."""
+    """The first error in a policy file."""
 
     file: Path
     line: int | None
@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 
 
 def problem(file: Path) -> Problem | None:
-    """Return what is wrong with a policy file; None if the gate can use it."""
+    """Return the first problem of a policy file; None if the gate can use it."""
     try:
         policies.load(file)
     except PolicyError as exc:

@@ -81,10 +81,10 @@ def require_names(*given: tuple[str, str]) -> None:
             )
 
 
-def require_text(name: str, text: str) -> None:
+def require_text(text: str) -> None:
     """Raise `RequestError` unless a policy's text is a JSON object of at most 1 MiB."""
     if len(text) > LONGEST_TEXT or not _is_object(text):
-        raise RequestError(f"{name}: wanted a JSON object of at most {LONGEST_TEXT} characters")
+        raise RequestError(f"text: wanted a JSON object of at most {LONGEST_TEXT} characters")
 
 
 def _is_object(text: str) -> bool:

@@ -91,7 +91,7 @@ async def post_policy(rollout: str, request: Request, collector: Collector) -> J
     """
     given = await bodies.record(request, PolicyRegistration, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("policy_name", given.policy_name))
-    bodies.require_text("text", given.text)
+    bodies.require_text(given.text)
     stored = await run_in_threadpool(_add, collector, rollout, given, grant_in(request.scope))
     return JSONResponse(to_document(stored))
 

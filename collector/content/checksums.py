@@ -44,24 +44,23 @@ def cards(run: bytes) -> Iterator[tuple[int, int]]:
             yield at, len(run)
             return
         groups = [match.span() for match in islice(_GROUP.finditer(run, at), _MOST_GROUPS)]
-        count = _card_at(run, groups, 0)
+        count = _card_groups(run, groups)
         if count:
             done = groups[count - 1][1]
             yield at, done
 
 
-def _card_at(run: bytes, groups: list[tuple[int, int]], at: int) -> int:
-    """Return the number of groups of the card number starting with this group; 0 if none does."""
-    if run[groups[at][0]] not in _FIRST_DIGITS:
+def _card_groups(run: bytes, groups: list[tuple[int, int]]) -> int:
+    """Return how many of at most `_MOST_GROUPS` groups make up a card number; 0 if none do."""
+    if run[groups[0][0]] not in _FIRST_DIGITS:
         return 0
-    ahead = groups[at : at + _MOST_GROUPS]
-    lengths = tuple(end - start for start, end in ahead)
+    lengths = tuple(end - start for start, end in groups)
     if lengths[0] in _CARD_DIGITS:
-        return int(luhn(run[slice(*ahead[0])]))
+        return int(luhn(run[slice(*groups[0])]))
     for count in range(_MOST_GROUPS, 2, -1):
         fits = lengths[:count] in _CARD_GROUPS
-        if fits and luhn(b"".join(run[start:end] for start, end in ahead[:count])):
-            return min(count, len(ahead))
+        if fits and luhn(b"".join(run[start:end] for start, end in groups[:count])):
+            return min(count, len(groups))
     return 0
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Several candidates beside one baseline; each is judged in a rollout of its own."""
+    """Several candidates beside one baseline; each is judged in its own rollout."""
 
     name: str
     arms: tuple[str, ...]

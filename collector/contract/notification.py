@@ -1,4 +1,4 @@
-"""A notification: something that was decided of a rollout, told to whoever should hear of it."""
+"""A notification: an event of a rollout, such as a verdict, sent to webhooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum

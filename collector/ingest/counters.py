@@ -124,7 +124,7 @@ class Counters:
         yield _total(
             "commits_failed", "Transactions that the database refused.", self.commits_failed
         )
-        yield _histogram("commit_duration_seconds", "Duration of a transaction.", self.commits)
+        yield _commit_durations(self.commits)
 
 
 def _signal(name: str, counts: SignalCounts) -> Iterator[Metric]:
@@ -164,8 +164,10 @@ def _by_several(
     return family
 
 
-def _histogram(name: str, words: str, durations: Durations) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(f"draftgate_{name}", words)
+def _commit_durations(durations: Durations) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(
+        "draftgate_commit_duration_seconds", "Duration of a transaction."
+    )
     counts, total, buckets = list(durations.counts), 0, []
     for bound, count in zip((*map(str, durations.buckets_s), "+Inf"), counts, strict=True):
         total += count

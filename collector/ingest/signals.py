@@ -74,7 +74,7 @@ class Signal(NamedTuple):
 def decode(
     signal: Signal, light: LightParts, encoding: Encoding, content: ContentPolicy
 ) -> Iterator[DecodedBody]:
-    """Yield a body's decoded parts, and what is rejected undecoded.
+    """Yield a body's decoded parts, and the rejection of items that hold too much.
 
     Raises `OtlpError`, and `BodyTooLargeError` for a metric that holds too much: its points, which
     would be rejected, are not counted.

@@ -43,7 +43,7 @@ def form_of(encoding: Encoding, root: Root) -> BodyEncoding:
 
 
 def _remove_heavy(found: list[ResourceItems], encoding: Encoding, root: Root) -> tuple[int, int]:
-    """Remove the items that hold too much; return their number, and the weight of what is gone."""
+    """Remove the items that hold too much; return their number and weight."""
     heavy = units = 0
     for resource in found:
         of_resource = weight.units_if_heavy(resource.shared, encoding, root.resource)

@@ -28,7 +28,7 @@ from engine_adapter.engines.arm_frames import (
     packed,
     read,
 )
-from engine_adapter.engines.base import Engine, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.base import Engine, Item, Probe, Request
 from engine_adapter.engines.http_engine import body_of
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute, Route
@@ -42,7 +42,8 @@ class ArmProcess(Engine):
     def __init__(self, process: asyncio.subprocess.Process, route: Route, opened: Opened) -> None:
         self._route = route
         self._process = process
-        self._opened = opened
+        self.info = opened.info
+        self._probe = opened.probe
         self._numbers = itertools.count()
         self._waiting: dict[int, asyncio.Queue[AnswerItem | Failed]] = {}
         self._reader = asyncio.create_task(self._read())
@@ -73,14 +74,9 @@ class ArmProcess(Engine):
             said.message if isinstance(said, Unusable) else "an arm's process ended at its start"
         )
 
-    @property
-    def info(self) -> EngineInfo:
-        """The engine and model behind the route."""
-        return self._opened.info
-
     async def probe(self) -> Probe:
         """Return what the engine reported when it was opened."""
-        return self._opened.probe
+        return self._probe
 
     def request_body(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
         """Return the request's body."""

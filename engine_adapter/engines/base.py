@@ -150,10 +150,8 @@ class Engine(Protocol):
     at a time queues the others and reports the wait as `queue_s`.
     """
 
-    @property
-    def info(self) -> EngineInfo:
-        """The engine and model behind the route."""
-        ...
+    info: EngineInfo
+    """The engine and model behind the route."""
 
     async def probe(self) -> Probe:
         """Return what the engine reports; raises `EngineSetupError` if it is unusable."""

@@ -59,7 +59,7 @@ class HttpEngine:
         self.route = route
         self.client = client
         self._description = Description(probe=Probe(), setup=SpeculationSetup())
-        self._info = EngineInfo(
+        self.info = EngineInfo(
             provider=self.reader.provider, model=route.model, version=None, fingerprint=""
         )
         self._in_flight = 0
@@ -78,11 +78,6 @@ class HttpEngine:
             await client.close()
             raise
         return engine
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine and model behind the route."""
-        return self._info
 
     async def probe(self) -> Probe:
         """Return what the engine reported when the route was opened."""
@@ -186,8 +181,8 @@ class HttpEngine:
         found = self.interpret(said)
         listed = served_model(said.of(MODELS), self.route.model)
         self._description = replace(found, probe=replace(found.probe, **listed._asdict()))
-        self._info = replace(
-            self._info,
+        self.info = replace(
+            self.info,
             version=self._description.probe.version,
             fingerprint=fingerprint(self.route, identity(self._description.probe)),
         )

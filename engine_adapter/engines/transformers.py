@@ -81,17 +81,12 @@ class TransformersEngine(Engine):
         if route.draft_model is not None:
             self._draft = shelf.load(ModelKey(route.draft_model, route.device, route.dtype))
             check_same_tokenizer(self._target, self._draft)
-        self._info = EngineInfo(
+        self.info = EngineInfo(
             provider="transformers",
             model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
             version=transformers.__version__,
             fingerprint=self._fingerprint(),
         )
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine and model behind the route."""
-        return self._info
 
     async def probe(self) -> Probe:
         """Return the properties of the loaded models."""
@@ -224,7 +219,7 @@ class TransformersEngine(Engine):
             configured = counts.apply(configured, CountSource.REQUEST.value)
         ended = bool(token_ids) and token_ids[-1] in self._stop_token_ids()
         return Answer(
-            model=self._info.model,
+            model=self.info.model,
             text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
             input_tokens=generated.input_tokens,

@@ -76,7 +76,7 @@ class VerdictPredicate:
 
 
 def predicate_of(verdict: Verdict, judged_by: str | None = None) -> VerdictPredicate:
-    """Return what is attested about a verdict."""
+    """Return the statement about a verdict."""
     history = verdict.history
     return VerdictPredicate(
         judged_by=judged_by,

@@ -205,7 +205,7 @@ def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
 
 
 def not_judged(watch: Watch, policy: Policy) -> tuple[str, ...]:
-    """Return what is not judged: rules without cohorts, and cells without evidence."""
+    """Return the cells that are not judged: rules without cohorts, and cells without evidence."""
     return (
         *rules_without_cells(watch, policy),
         *(

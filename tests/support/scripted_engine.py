@@ -41,10 +41,7 @@ class ScriptedEngine(Engine):
         self._answers = answers
         self._wait = wait
 
-    @property
-    def info(self) -> EngineInfo:
-        """The scripted engine's fixed name and version."""
-        return EngineInfo(provider="scripted", model="script", version="1", fingerprint="script")
+    info = EngineInfo(provider="scripted", model="script", version="1", fingerprint="script")
 
     async def probe(self) -> Probe:
         """Return an empty probe."""

@@ -1,4 +1,4 @@
-"""Files that nobody may change any more, whoever has them open: `chattr +i`, or a snapshot's."""
+"""Files that no process can change, even through an open descriptor: `chattr +i`, snapshots."""
 
 import ctypes
 import os

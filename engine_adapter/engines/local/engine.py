@@ -63,17 +63,12 @@ class LocalEngine(Engine):
         self._waiting: list[_Pending] = []
         self._lock = threading.Lock()
         self._meter = DeviceMeter.of(self._target.model.device)
-        self._info = EngineInfo(
+        self.info = EngineInfo(
             provider="local",
             model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
             version=torch.__version__,
             fingerprint=self._fingerprint(),
         )
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine and model behind the route."""
-        return self._info
 
     async def probe(self) -> Probe:
         """Return the properties of the loaded models."""
@@ -189,7 +184,7 @@ class LocalEngine(Engine):
             speculation = replace(counted, step_times=pending.step_times)
         first_s, last_s = pending.steps[0][0], pending.steps[-1][0]
         return Answer(
-            model=self._info.model,
+            model=self.info.model,
             text=_before(self._decode(ending.token_ids), self._route.stop),
             finish_reason=ending.reason or "length",
             input_tokens=len(pending.job.prompt),

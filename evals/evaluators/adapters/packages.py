@@ -1,4 +1,4 @@
-"""Find and instantiate other packages' metrics, with errors that say what is missing."""
+"""Find and instantiate other packages' metrics, with errors that name the missing part."""
 
 import inspect
 from collections.abc import Callable, Iterable

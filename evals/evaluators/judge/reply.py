@@ -13,7 +13,7 @@ Read = Callable[[Mapping[str, Any]], R]  # Any: JSON values
 
 
 class UnusableReplyError(ValueError):
-    """A reply that does not have the form asked for; the message says what is wrong."""
+    """A reply that does not have the form asked for; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collector.contract import ScoredSpan
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
-    """How well an answer meets its reference, and what is wrong with it."""
+    """How well an answer meets its reference, and its faults."""
 
     value: float
     """In [0, 1]."""
