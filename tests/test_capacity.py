@@ -1,4 +1,4 @@
-"""The capacity model: its figures stand where it says, and what is not known stays absent."""
+"""The capacity model: its figures stand where it says, and unknown ones stay absent."""
 
 import json
 import subprocess

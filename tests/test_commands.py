@@ -50,7 +50,7 @@ def test_every_command_is_listed_with_its_line() -> None:
 
 
 def test_a_mistyped_command_is_corrected() -> None:
-    """What is nearest is named, as of a group that holds its commands itself."""
+    """The nearest command is named, also within a group."""
     done = CliRunner().invoke(commands.app, ["swich"])
     assert done.exit_code == 2
     assert "Did you mean 'switch'" in done.output

@@ -1,4 +1,4 @@
-"""The import rules hold, and refuse what is planted against them."""
+"""The import rules hold, and refuse planted violations."""
 
 import subprocess
 import sys

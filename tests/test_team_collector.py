@@ -53,7 +53,7 @@ def rollout_file(random_pair: dict[str, Path], tmp_path: Path) -> Path:
 def test_run_evaluate_gate_and_dashboard_work_with_a_key(
     rollout_file: Path, tmp_path: Path, free_port: Callable[[], int]
 ) -> None:
-    """One environment variable opens every command; without it each says what is missing."""
+    """One environment variable opens every command; without it each names the missing key."""
     database = f"sqlite:///{tmp_path / 'team.db'}"
     ingest, whole = (
         make_key(database, "ingest"),

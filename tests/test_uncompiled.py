@@ -1,4 +1,4 @@
-"""What is compiled has a twin in Python, which the tests run once without it."""
+"""Each compiled module has an equivalent in Python, which the tests run once without it."""
 
 import os
 import subprocess

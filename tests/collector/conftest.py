@@ -325,7 +325,7 @@ def http(database_url: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="session")
 def http_of() -> Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]:
-    """Speak HTTP to the application with settings of one's own."""
+    """Speak HTTP to an application with the test's own settings."""
     return in_process
 
 

@@ -309,7 +309,7 @@ def test_a_store_of_a_newer_version_is_left_as_it_is(settings: Settings) -> None
 
 
 def test_a_changed_table_has_a_higher_version() -> None:
-    """A store is brought up to date by its version alone: whoever changes a table raises it."""
+    """A changed table needs a higher version, which alone makes a store upgrade."""
     text = "\n".join(schema.statements())
     digest = hashlib.sha256(text.encode()).hexdigest()
     assert (schema.VERSION, digest[:16]) == (1, "1fcae19c98941252")

@@ -138,7 +138,7 @@ SKIPPABLE = (0x184D2A53).to_bytes(4, "little") + (0).to_bytes(4, "little")
 
 
 def test_frames_that_hold_nothing_are_passed_over() -> None:
-    """A quarter of a million of them, before and behind what is sent."""
+    """A quarter of a million of them, before and behind the data."""
     body = SKIPPABLE * 2**17 + zstd.compress(b"spans") + SKIPPABLE * 2**17
     assert inflate(body, "zstd", 100) == b"spans"
 

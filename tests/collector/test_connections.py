@@ -454,7 +454,7 @@ def test_a_body_that_is_not_read_yet_is_not_late(serving: Serving) -> None:
 
 
 def test_the_connection_that_was_silent_longest_makes_room(loop_kind: str) -> None:
-    """One that is being answered does not, and whoever comes is served."""
+    """A connection that is being answered does not, and new clients are served."""
     with server_of(loop_kind, Connections(5, 5)) as serving, contextlib.ExitStack() as stack:
         busy = stack.enter_context(serving.socket())
         busy.sendall(head("/when-told", "Content-Length: 0"))
@@ -534,7 +534,7 @@ class Sender(TrackedConnection):
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 def test_nobody_stays_in_the_room_while_others_wait(is_waited_for: bool) -> None:
-    """However fast it sends; whoever had to wait begins its stay when it is read again."""
+    """However fast it sends; the time of a waiting connection begins when it is read again."""
     room, long, other = UnfinishedRequests(), Sender(), Sender()
     room.count_received(long, 24 * MIB, 0.0)
     if is_waited_for:

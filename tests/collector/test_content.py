@@ -187,7 +187,7 @@ def test_json_of_a_hundred_thousand_parts_is_replaced_whole(document: object) ->
 
 
 def test_much_json_with_little_to_replace_stays() -> None:
-    """Parts that hold nothing are told together, and cost nothing of what is allowed."""
+    """Values without anything to redact are searched together, within the limit."""
     document = [{"number": number, "words": f"thing {number}"} for number in range(20_000)]
     redacted = REDACTOR.value(json.dumps([*document, "bob@x.com"]))
     assert isinstance(redacted, str)

@@ -105,7 +105,7 @@ def test_a_generation_survives_its_document(generation: Generation) -> None:
 
 
 def test_what_steps_took_stands_on_the_span_alone() -> None:
-    """Each part that was measured is an attribute; what is read from the span lacks them."""
+    """Each measured part is an attribute; the decoded generation lacks them."""
     times = StepTimes(draft_s=0.25, verify_s=1.5)
     timed = Speculation(method="draft_model", steps=3, step_times=times)
     bare = dataclasses.replace(timed, step_times=None)
@@ -121,7 +121,7 @@ def test_what_steps_took_stands_on_the_span_alone() -> None:
 
 
 def test_what_a_device_did_stands_on_the_span_alone() -> None:
-    """Memory and the GPU's state are attributes where known; what is read lacks them."""
+    """Known memory and GPU states are attributes; the decoded generation lacks them."""
     plain = Generation(trace_id="a" * 32, span_id="b" * 16, start_unix_ns=0, end_unix_ns=1)
     use = DeviceUse(weight_bytes=7, draft_weight_bytes=0, gpu_power_w=312.5)
     written = encode(dataclasses.replace(plain, device=use))

@@ -95,7 +95,7 @@ def test_feedback_comes_in_pages(
 def test_feedback_on_the_newest_generations_alone(
     any_database_url: str, generation_of: GenerationOf, body_of: BodyOf
 ) -> None:
-    """Of so many that arrived last, of the rollout alone; of all where there are fewer."""
+    """Only on this many newest generations of the rollout; on all if there are fewer."""
     with Client.local(any_database_url) as client:
         client.post_traces(body_of([encode(generation_of(n)) for n in (1, 2)]))
         client.post_traces(body_of([encode(generation_of(3)), encode(generation_of(4))]))

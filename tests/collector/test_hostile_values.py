@@ -220,7 +220,7 @@ def test_what_can_never_be_stored_is_no_reason_to_wait(postgres_url: str) -> Non
 
 
 def test_of_an_attribute_sent_twice_the_last_counts(generation_of: GenerationOf) -> None:
-    """In the row, in its flags, and in what is kept of the span."""
+    """In the row, in its flags, and in the stored span."""
     request = export_request([encode(generation_of(1, cohort="first", route="first"))])
     (span,) = request.resource_spans[0].scope_spans[0].spans
     span.attributes.add(key="draftgate.cohort").value.int_value = 3

@@ -95,7 +95,7 @@ def test_what_arrives_later_is_handed_out_next(store: Store, generation_of: Gene
 
 
 def test_a_lease_that_ran_out_is_somebody_elses(store: Store) -> None:
-    """Whoever had it is told so, and what is finished is not handed out again."""
+    """The earlier worker gets a 409, and finished generations are not handed out again."""
     first, second = take(store), take(store)
     assert first is not None
     assert second is not None
@@ -194,7 +194,7 @@ def test_an_unknown_rollout_is_told(store: Store) -> None:
 def test_the_client_leases_renews_and_finishes(
     database_url: str, generation_of: GenerationOf, body_of: Callable[..., bytes]
 ) -> None:
-    """A lease holds generations, the pairs they complete, and what is scored of them already."""
+    """A lease holds generations, the pairs that they complete, and their existing scores."""
     made = [
         replace(generation_of(n), arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in range(2, 6)
     ]
@@ -256,7 +256,7 @@ def test_an_unusable_request_is_told(change: dict[str, Any], words: str, databas
     ],
 )
 def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str) -> None:
-    """Whoever holds the lease: 400 says what is wrong."""
+    """A malformed renewal is a 400 with the reason."""
     answer = http.post("/api/v1/leases/1-1/renewal", content=body, headers=JSON)
     assert answer.status_code == 400
     assert words in answer.json()["detail"]

@@ -201,7 +201,7 @@ def test_of_several_collectors_one_sends(
 def test_a_new_target_hears_of_nothing_old(
     serve: Serve, database_url: str, file_of: Callable[..., Path]
 ) -> None:
-    """And one that is known goes on where it was; what is stored holds no secret."""
+    """A known target goes on where it was; the database holds no secret."""
     turned = serve(database_url)
     turn(turned.url, Switch.ON)
     assert turned.stop() == 0

@@ -270,7 +270,7 @@ def test_regressions_come_in_the_order_of_an_index(
     after: str | None,
     sqlite_read: tuple[httpx.Client, Engine],
 ) -> None:
-    """A page of them is the index's next rows, without a sort; so is what is counted."""
+    """A page of them is the index's next rows, without a sort; so are counts."""
     http, engine = sqlite_read
     seen = watch(engine)
     query = {"rollout": "k4", "cohort": cohort, "after": after}

@@ -94,7 +94,7 @@ def test_what_is_no_measurement_is_left_out(value: float) -> None:
 
 
 def test_zero_and_the_extremes_have_bins() -> None:
-    """Zero is a time; what is tiny or huge keeps its exact minimum and maximum."""
+    """Zero is a time; tiny and huge values keep their exact minimum and maximum."""
     found = state.unpack(packed([0.0, 1e-300, 1e15]))
     assert found.quantile("ttft_s", 0) == 0.0
     assert found.quantile("ttft_s", 1) == 1e15
@@ -116,7 +116,7 @@ ROWS = st.fixed_dictionaries(
 @settings(deadline=None, max_examples=200)
 @given(st.lists(ROWS, max_size=6), st.booleans())
 def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bool) -> None:
-    """The compiled reader of columns gives what Python reads, and leaves what is beyond int64."""
+    """The compiled reader of columns reads as Python does, and refuses values beyond int64."""
     integers = ("count", "missing") if whole else ("count", "beyond")
 
     def read() -> tuple[bytes, ...] | None:

@@ -163,7 +163,7 @@ def test_a_machine_with_another_time_changes_no_lease(
 
 
 def test_a_use_of_a_key_that_is_noted_late_hides_no_later_one(store: Store) -> None:
-    """Of two collectors that saw a key, the later use stays, whoever writes last."""
+    """Of two collectors that saw a key, the later use stays, in either order of writes."""
     key = ApiKey(
         id="00000001",
         name="t",

@@ -383,7 +383,7 @@ def test_keys_are_forgotten_in_time(generation_of: GenerationOf) -> None:
 
 @pytest.mark.parametrize("keys", [["x" * 257], [f"key-{n}" for n in range(20_000)]])
 def test_keys_that_would_fill_the_memory_are_read_the_long_way(keys: list[str]) -> None:
-    """One that is long, and those of a body that has very many; what is known stays little."""
+    """One that is long, and those of a body that has very many; the cache stays small."""
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.trace_id, span.span_id = b"t" * 16, b"s" * 8

@@ -248,7 +248,7 @@ def test_no_content_in_logs_or_errors(
 def test_metrics_count_what_happened(
     http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
 ) -> None:
-    """Spans by their fate, flags, requests by route, and what is measured at the scrape."""
+    """Spans by their fate, flags, requests by route, and the gauges of the scrape."""
     good, flagged, bad = (
         encode(generation_of(1)),
         encode(generation_of(2, ttft_s=-1.0)),

@@ -73,7 +73,7 @@ def test_deltas_are_folded_after_seconds_and_pairs_counted(
 def test_an_engines_span_whose_client_sent_none_becomes_a_generation(
     any_database_url: str, clock: Clock
 ) -> None:
-    """After ten minutes, once, in rollups and pairs too, though its id is below what is counted."""
+    """After ten minutes, once, also in rollups and pairs, though its id is below counted ones."""
     clock.now = time.time()
     with contextlib.closing(Store.open(any_database_url)) as store:
         upkeep = Upkeep(store, Keep(), clock=clock)
@@ -117,7 +117,7 @@ def engine_span(number: int) -> Span:
 def test_a_late_generation_completes_a_pair_that_was_passed(
     any_database_url: str, generation_of: GenerationOf
 ) -> None:
-    """One that is stored below what is counted is counted as it is stored."""
+    """A generation stored below the counted ids is counted when it is stored."""
     with contextlib.closing(Store.open(any_database_url)) as store:
         write(store, generation_of, range(2, 6))
         with store.transaction() as connection:

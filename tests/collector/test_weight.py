@@ -157,7 +157,7 @@ def test_a_log_record_or_metric_that_holds_too_much_is_not_decoded() -> None:
 
 
 def test_what_holds_too_much_reserves_no_room() -> None:
-    """Only what is decoded weighs."""
+    """Only decoded parts weigh."""
     light = field(2, SPAN + field(9, b"") * 60_000)
     body = nested(1, 2, inside=light + field(2, SPAN + field(9, b"") * 400_000))
     found = light_parts(body, Encoding.PROTOBUF, Root.TRACES)
@@ -167,7 +167,7 @@ def test_what_holds_too_much_reserves_no_room() -> None:
 
 @given(st.text(alphabet='{}[],":\\a1 \n', max_size=60), st.integers(0, 3))
 def test_the_compiled_extent_is_pythons(text: str, at: int) -> None:
-    """On JSON and on what is none."""
+    """On JSON and on other text."""
     body = text.encode()
     at = min(at, len(body))
     ours, theirs = extent(body, at), extent_slowly(body, at)

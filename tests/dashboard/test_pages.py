@@ -219,7 +219,7 @@ def test_feedback_is_counted_by_arm(monkeypatch: pytest.MonkeyPatch, seeded_data
 
 
 def test_one_arm_alone_is_a_state(monkeypatch: pytest.MonkeyPatch, one_arm_database: str) -> None:
-    """Without a counterpart every page says what is missing, and none breaks."""
+    """Without a counterpart every page names the missing arm, and none breaks."""
     for page in ("rollout", "pairs"):
         text = shown(rollout(monkeypatch, one_arm_database, module=page, rollout="support-k4"))
         assert "Only the baseline has answered" in text

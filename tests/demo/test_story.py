@@ -21,7 +21,7 @@ def test_three_candidates_differ_in_one_thing_each(tmp_path: Path) -> None:
 
 
 def test_pairs_sizes_the_first_two() -> None:
-    """With a size of one's own there is no separate candidate for too little evidence."""
+    """If the number of pairs is given, there is no separate candidate for too little evidence."""
     assert [(c.name, c.rollout["load"]["max_prompts"]) for c in candidates(20)] == [
         ("good", 20),
         ("broken", 20),

@@ -1,4 +1,4 @@
-"""What is drawn and alerted on of rollouts is what a collector tells of one."""
+"""Boards and alerts on rollouts name metrics that a collector exports."""
 
 import json
 import re

@@ -85,6 +85,6 @@ def test_a_page_that_fails_is_counted_and_ends_nothing(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_none_is_refused() -> None:
-    """What is not the text format is an error of the scrape."""
+    """Anything but the text format is an error of the scrape."""
     with pytest.raises(ValueError, match=r".+"):
         exported("no {metrics", Source(Arm.BASELINE, "http://a/metrics", "vllm"), "r", 1)

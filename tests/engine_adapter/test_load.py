@@ -190,7 +190,7 @@ def test_latency_counts_from_the_scheduled_time() -> None:
 
 
 def test_a_closed_loop_lags_only_as_its_reader_does() -> None:
-    """Nothing is due at a time, so nothing is sent late; what is read in time has a lag of 0."""
+    """Nothing is due at a time, so nothing is sent late; reading in time is a lag of 0."""
     made = answered(Load(concurrency=2, warmup=0), ttft_s=0.01, prompts=PROMPTS)
     assert {g.client_lag_s for g in made} == {0.0}
 

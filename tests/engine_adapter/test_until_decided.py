@@ -202,7 +202,7 @@ def test_a_budget_of_time(experiment: Make) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_goes_on(experiment: Make, ended_by: signal.Signals) -> None:
-    """Its state is what is stored: no pair is asked twice, and the looks stay where they were."""
+    """The store is its state: no pair is asked twice, and the looks stay where they were."""
     here = experiment()
     with here.begun() as process:
         os.kill(process.pid, ended_by)

@@ -224,7 +224,7 @@ def test_too_few_pairs_say_how_many_are_missing(stored, rollout) -> None:
 
 
 def test_without_counts_speed_is_observed_and_nothing_forecast(stored, rollout) -> None:
-    """No speculation record, and no lists by position: each says what is missing, as null."""
+    """No speculation record, and no lists by position: missing values are null."""
     bare = stored(replace(g, speculation=None) for g in rollout())
     chat = scope_of(bare, "chat")
     assert (chat.action, chat.k, chat.wasted, chat.cost, chat.by_k) == (

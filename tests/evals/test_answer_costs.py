@@ -146,7 +146,7 @@ def test_tokens_have_prices_too(replayed, evidence_of) -> None:
 
 
 def test_arms_may_be_priced_in_two_ways(replayed, evidence_of) -> None:
-    """A server of one's own against a hosted model."""
+    """A self-hosted server against a hosted model."""
     hosted = RoutePrice(currency="USD", per_million_input_tokens=1.0, per_million_output_tokens=4.0)
     rows = replayed()
     for row in rows:

@@ -67,7 +67,7 @@ def printed(verdict: Verdict, width: int = 200) -> str:
 
 
 def test_each_cohort_gets_its_own_answer(rows_of, evidence_of) -> None:
-    """Yes, no, and unknown with what is missing, in every format."""
+    """Yes, no, and unknown with the missing evidence, in every format."""
     rows = rows_of({"chat": 200, "code": 200, "rare": 40})
     fail(rows, "code", 80)
     verdict = decide(evidence_of(rows), a_policy(FASTER, TASKS), rollout="r")

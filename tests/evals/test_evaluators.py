@@ -184,7 +184,7 @@ def test_not_json_is_wrong_and_says_so(generation_of) -> None:
     ],
 )
 def test_schema_validity(generation_of, answer, wanted) -> None:
-    """The answer is valid, invalid with the path of what is wrong, or not JSON."""
+    """The answer is valid, invalid with the path of the fault, or not JSON."""
     found = SchemaValidity().score(generation_of(answer=answer, output_schema=SCHEMA))
     assert found is not None
     assert (found.value, found.label, found.explanation) == wanted

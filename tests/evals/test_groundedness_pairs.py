@@ -107,7 +107,7 @@ def test_answers_with_nothing_in_common_are_judged_alone(beside, generation_of) 
 
 
 def test_the_explanation_shows_both(beside) -> None:
-    """It counts what is shared, and quotes the passages and the other answer."""
+    """It counts shared sentences, and quotes the passages and the other answer."""
     score = beside(WRONG["number"], ANSWER)
     assert score.version == "5+pair"
     first, worst = score.explanation.splitlines()

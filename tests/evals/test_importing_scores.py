@@ -390,7 +390,7 @@ def test_a_choice_of_filter_and_metric(imported, tmp_path) -> None:
     ],
 )
 def test_options_that_do_not_fit(words, said) -> None:
-    """The line says what is missing."""
+    """The error says which option is missing or wrong."""
     found = draftgate("import", "a.jsonl", *words)
     assert found.exit_code == 2
     assert said in found.stderr

@@ -183,7 +183,7 @@ def test_the_rate_is_kept(judge, answer, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_rubric_is_judged_by_its_criteria(judge, generation_of, log) -> None:
-    """The value is the share of criteria met; what is missed is explained."""
+    """The value is the share of criteria met; missed criteria are explained."""
     reply = {"criteria": [{"met": True, "why": ""}, {"met": False, "why": "rude"}]}
     evaluator = JudgedTask(judge({"text": json.dumps(reply)}))
     score = evaluator.score(generation_of(answer="48, and go away {question}", reference=RUBRIC))
@@ -236,7 +236,7 @@ def test_a_judge_is_held_against_itself(judge, generation_of) -> None:
 
 
 def test_the_environment_names_the_judge() -> None:
-    """Each setting is read; what is missing or odd is named."""
+    """Each setting is read; a missing or odd one is named."""
     full = {
         settings.URL: "http://j/v1/",
         settings.MODEL: "m",

@@ -337,7 +337,7 @@ CASES: dict[str, tuple[Spoil, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_it_does_not_pass(tmp_path: Path, name: str) -> None:
-    """The exit code is not 0, and what is the matter stands in the verdict."""
+    """The exit code is not 0, and the verdict names the reason."""
     spoil, words = CASES[name]
     rollout = Rollout()
     spoil(rollout)

@@ -55,7 +55,7 @@ def ended(worker: subprocess.Popen[str]) -> int:
 
 
 def test_two_workers_share_without_overlap(url: str, store: Callable[[int, int], None]) -> None:
-    """Each answer and each pair is scored by one of them: their counts sum up to what is stored."""
+    """Each answer and each pair is scored by one of them: their counts add up."""
     store(0, ANSWERS // 2)
     workers = [following(url), following(url)]
     wait_for(url, ANSWERS + ANSWERS // 2)

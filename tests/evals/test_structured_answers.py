@@ -28,7 +28,7 @@ def answered(side, number: int, *, broken: bool) -> dict[str, object]:
 
 
 def test_valid_answers_are_counted_by_cohort_load_and_arm(evidence_of, side) -> None:
-    """With what is wrong and where; loads of less than a twentieth are not listed."""
+    """With the fault and its place; loads of less than a twentieth are not listed."""
     rows = [
         {
             "prompt_id": f"p{i:03}",

@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _done(forge: Forge, method: str, path: str, query: str, sent: Any) -> tuple[int, Any]:
-    """Do what is asked for; return status and document."""
+    """Handle the request; return status and document."""
     found = GITHUB.fullmatch(path) or GITLAB.fullmatch(path)
     if found is None:
         return 404, {"message": "Not Found"}

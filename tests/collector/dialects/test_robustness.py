@@ -117,7 +117,7 @@ spans = st.builds(
 
 @given(spans)
 def test_no_value_of_a_known_attribute_raises(span: Span) -> None:
-    """A span is read, or is no generation; each score is one; what is read can be stored."""
+    """A span is a generation or not; every generation and score that is read can be stored."""
     found = recognise(span)
     if found is not None:
         generation = found.decoded.generation

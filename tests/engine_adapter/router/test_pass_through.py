@@ -58,7 +58,7 @@ def test_a_recorded_stream_passes_byte_for_byte(name: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
 def test_usage_that_the_client_did_not_ask_for_is_taken_out_alone(size: int) -> None:
-    """What is left is the recording without that one event, however the bytes arrive."""
+    """The client gets the recording without that event, however the bytes arrive."""
     data = STREAMS["vllm"].read_bytes()
     events = data.split(b"\n\n")
     usage = [event for event in events if b'"choices":[]' in event]

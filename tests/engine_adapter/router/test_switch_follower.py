@@ -178,7 +178,7 @@ def test_a_state_file_that_is_unusable_is_unknown(
 
 
 def test_the_state_file_is_replaced_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What is written is read again; a folder that is not there is a warning, and no error."""
+    """The written state is read again; a missing folder is a warning, not an error."""
     file = tmp_path / "s"
     known = KnownState(rollout="k4", told_unix_ns=7)
     for _ in range(2):

@@ -114,7 +114,7 @@ def with_envelope(path: Path, change: Callable[[Envelope], Envelope]) -> Path:
 
 
 def signed_again(key: Path, payload: bytes, payload_type: str = PAYLOAD_TYPE) -> Envelope:
-    """Sign a payload of one's own with a key."""
+    """Sign any payload with a key."""
     secret = load_pem_private_key(key.read_bytes(), None)
     return Envelope(payload_type, payload, (Signature(secret.sign(pae(payload_type, payload))),))
 

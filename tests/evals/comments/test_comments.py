@@ -96,7 +96,7 @@ def put(request: pytest.FixtureRequest, forge: Forge, tmp_path: Path) -> Put:
 
 
 def test_a_second_verdict_updates_the_first_comment(put: Put, forge: Forge) -> None:
-    """There is one comment, and it says what is true now."""
+    """There is one comment, with the newest verdict."""
     forge.write("LGTM")
     assert put().exit_code == 0
     assert put(replace(VERDICT, outcome=Outcome.FAIL)).exit_code == 0

@@ -73,7 +73,7 @@ def test_each_modelled_step_is_computed() -> None:
 
 
 def test_steps_as_text() -> None:
-    """What is written is read again; no steps are no text."""
+    """Written steps are read again; no steps give no text."""
     steps = (("top_k", 40.0), ("top_p", 0.95), ("temperature", 0.123456789))
     assert write_sampler(steps) == "top_k=40 top_p=0.95 temperature=0.123456789"
     assert read_sampler("top_k=40 top_p=0.95 temperature=0.123456789") == steps
