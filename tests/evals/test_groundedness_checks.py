@@ -55,3 +55,58 @@ def test_a_check_flags_a_sentence_by_itself() -> None:
         assert model.calibration.alone(odds)[0] > model.calibration.threshold
     unfound = model.calibration.checked(np.array([-9.0]), np.array([-np.inf]))
     assert unfound == -9.0
+
+
+NUMBERED = (
+    """Passage 1: The kettle costs EUR 48 and holds two litres.
+Passage 2: It is made of steel, and its handle is made of wood.""",
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        ("The kettle costs EUR 48 (passage 1).", []),
+        ("The kettle costs EUR 48 (passage 5).", [5]),
+        ("Passages 1 and 4 say that it is made of steel.", [4]),
+        ("According to passage 1, 10 people said that it is made of steel.", []),
+        ("It is made of steel, as article 5 of the law demands.", []),
+        ("It is made of steel [3].", []),
+    ],
+)
+def test_a_cited_passage_must_exist(answer, missing) -> None:
+    """Only a number that can be nothing else than a passage's counts."""
+    (reading,) = read(answer, sentences_of(answer), indexed(NUMBERED), shipped().rarity)
+    assert list(reading.missing_passages) == missing
+    if missing:
+        assert excess([reading])[0] > 0
+
+
+def test_one_unnumbered_passage_can_be_cited_by_any_number() -> None:
+    """The numbers may be those of a list that the prompt shows otherwise."""
+    answer = "The kettle costs EUR 48 (passage 5)."
+    context = ("[5] The kettle costs EUR 48.",)
+    (reading,) = read(answer, sentences_of(answer), indexed(context), shipped().rarity)
+    assert reading.missing_passages == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("The kettle costs €48.", [("€48", "dollar")]),
+        ("The kettle costs 48 dollars.", []),
+        ("The water boils after 5 hours at 100°C.", [("5 hours", "minute")]),
+        ("The water boils after 5 minutes at 100 degrees.", []),
+        ("It is filled in the 20s.", []),
+        ("It was sold for 30 years.", []),
+    ],
+)
+def test_a_number_keeps_its_unit(answer, wrong) -> None:
+    """Another unit is wrong only if the passages give the number one everywhere."""
+    context = (
+        """The kettle costs $48. Water boils at 100°C after 5 minutes. It holds 20 cups. Of 30
+        customers all were content.""",
+    )
+    (reading,) = read(answer, sentences_of(answer), indexed(context), shipped().rarity)
+    assert list(reading.other_units) == wrong
+    assert np.isfinite(excess([reading])[0]) == bool(wrong)

@@ -15,6 +15,7 @@ from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.same_meaning import is_same
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.shared_sentences import Key, key, match_sentences
 from training.groundedness.data import Labelled
@@ -95,6 +96,42 @@ def test_what_both_say_wrong_lowers_both(beside) -> None:
     assert "1787 not in the passages" in one.explanation
 
 
+def test_a_passage_that_does_not_exist_counts_beside_the_right_one(generation_of) -> None:
+    """The explanation says that there is none."""
+    context = ("Passage 1: The tower is 330 metres tall.\nPassage 2: Paris owns the tower.",)
+    text = "The tower is 330 metres tall (passage 1). Paris owns the tower."
+    right, wrong = (
+        generation_of(n, answer, context=context)
+        for n, answer in enumerate((text, text.replace("1)", "5)")))
+    )
+    good = Groundedness().score_beside(right, wrong)
+    bad = Groundedness().score_beside(wrong, right)
+    assert good.value > 0.8
+    assert bad.value < 0.2
+    assert "there is no passage 5" in bad.explanation
+
+
+def test_units_are_no_synonyms() -> None:
+    """Even if a dictionary has them in one sense."""
+    one, other = (
+        key(sentences_of(f"It takes two {unit} to grow.")[0]) for unit in ("years", "days")
+    )
+    assert not is_same(one, other)
+
+
+def test_what_both_say_hides_little_of_how_they_differ(beside) -> None:
+    """One doubtful sentence in both answers lowers both, and the other's fall stays large."""
+    both = "It was opened by a team of friendly engineers."
+    good, bad = (beside(f"{a} {both}", f"{b} {both}") for a, b in
+                 ((ANSWER, WRONG["number"]), (WRONG["number"], ANSWER)))  # fmt: skip
+    alone = Groundedness().judge(both, TOWER)
+    assert alone is not None
+    doubt = max(s.probability for s in alone.sentences)
+    assert doubt > 0.05
+    assert 1 - doubt < good.value < beside(ANSWER, WRONG["number"]).value
+    assert bad.value < 0.1
+
+
 def test_answers_with_nothing_in_common_are_judged_alone(beside, generation_of) -> None:
     """So is one that rests on other passages, or whose counterpart has no text."""
     mine = generation_of(1, WRONG["number"], context=TOWER)
@@ -103,13 +140,13 @@ def test_answers_with_nothing_in_common_are_judged_alone(beside, generation_of) 
     without = replace(elsewhere, content=None)
     found = [Groundedness().score_beside(mine, other) for other in (elsewhere, without)]
     found.append(beside(WRONG["number"], BREAD))
-    assert found == [replace(alone, version="5+pair")] * 3
+    assert found == [replace(alone, version="6+pair")] * 3
 
 
 def test_the_explanation_shows_both(beside) -> None:
     """It counts shared sentences, and quotes the passages and the other answer."""
     score = beside(WRONG["number"], ANSWER)
-    assert score.version == "5+pair"
+    assert score.version == "6+pair"
     first, worst = score.explanation.splitlines()
     assert first.endswith("; the other answer has 3 of its 4 sentences, too")
     assert worst.startswith("320 not in the passages: 'It is 320 metres tall.'; nearest: passage 1")
@@ -212,14 +249,14 @@ def test_pairs_are_scored_beside_each_other_and_once(url, post, beside) -> None:
         counts = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (counts.scored, counts.kept) == (3, 0)
         good, bad = beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)
-        assert {version for _, version, _ in stored(client)} == {"5", "5+pair"}
+        assert {version for _, version, _ in stored(client)} == {"6", "6+pair"}
         assert seen_by_the_gate(client)[1] == [round(bad.value, 9), None]
         again = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (again.scored, again.kept) == (0, 3)
         post(Arm.CANDIDATE, [WRONG["number"], WRONG["negation"]])
         later = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (later.scored, later.kept) == (2, 3)
-        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == "5+pair"}
+        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == "6+pair"}
         assert seen_by_the_gate(client) == [
             [round(good.value, 9), round(beside(ANSWER, WRONG["negation"]).value, 9)],
             [round(bad.value, 9), round(beside(WRONG["negation"], ANSWER).value, 9)],
@@ -233,7 +270,7 @@ def test_a_side_that_failed_leaves_the_other_alone(url, post, generation_of) -> 
     with Client(url) as client:
         evaluate_rollout(client, "k4", choice=CHOICE)
         alone = Groundedness().score(generation_of(1, ANSWER, context=TOWER))
-        assert [(s.version, s.value) for s in client.scores("k4")] == [("5", alone.value)]
+        assert [(s.version, s.value) for s in client.scores("k4")] == [("6", alone.value)]
 
 
 class SeenEnoughError(Exception):
@@ -262,7 +299,7 @@ def test_following_scores_a_pair_once_it_is_one(url, post, beside) -> None:
     post(Arm.BASELINE, [ANSWER])
     with Client(url) as client:
         follow(client, 1)
-        assert {version for _, version, _ in stored(client)} == {"5"}
+        assert {version for _, version, _ in stored(client)} == {"6"}
         post(Arm.CANDIDATE, [WRONG["number"]])
         follow(client, 1)
         wanted = [beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)]

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.features import Reading
 
-ABSENT_NUMBER = 0.69
+ABSENT = 0.69
+"""For a number, or a cited passage, that does not exist."""
 CONTRADICTION = 0.49
 """Log-odds above the threshold that a sentence gets at least, if a check finds it wrong."""
 _STRANGE_WORDS = 8
@@ -32,12 +33,13 @@ def excess(readings: Sequence[Reading]) -> NDArray[np.float64]:
 
 
 def _excess(reading: Reading) -> float:
-    if reading.unexplained:
-        return ABSENT_NUMBER
+    if reading.unexplained or reading.missing_passages:
+        return ABSENT
     values = reading.values
     spliced = any(values[name] > least for name, least in _LEAST_STRENGTH.items())
     affirmed = values["splice_dropped_negation"] > _LEFT_OUT and not values["negators"]
-    return CONTRADICTION if spliced or affirmed or _is_strange(reading) else -np.inf
+    contradicts = spliced or affirmed or reading.other_units
+    return CONTRADICTION if contradicts or _is_strange(reading) else -np.inf
 
 
 def _is_strange(reading: Reading) -> bool:

@@ -1,6 +1,7 @@
 """Judge two answers on the same passages beside each other."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ from evals.evaluators.groundedness.shared_sentences import (
 )
 
 Both = tuple[Judgement | None, Judgement | None]
+
+_WEIGHT_OF_SHARED = 0.5
+"""Exponent of what both answers share, which must not hide how they differ."""
 
 
 def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
@@ -91,10 +95,12 @@ def _beside(side: _Side, common: Mapping[int, float], judge: SentenceJudge) -> J
             sentences.append(SentenceJudgement(reading, common[at]))
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
+        if reading.missing_passages or reading.other_units:
+            found = replace(found, probability=max(found.probability, by_itself))
         sentences.append(found)
         own, differ = max(own, found.probability), differ + 1
     own = _worst_of(among, own)
-    value = (1 - both) * (judge.value(own) if differ else 1.0)
+    value = (1 - both) ** _WEIGHT_OF_SHARED * (judge.value(own) if differ else 1.0)
     return Judgement(max(both, own), value, tuple(sentences), len(sentences) - differ)
 
 

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from evals.evaluators.groundedness import word_classes
+from evals.evaluators.groundedness import slots, word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import Reading, Values, Words
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
@@ -39,6 +39,7 @@ _OF_READING = (
     "pairs_share", "triples_share", "content_pairs_share", "longest_run", "longest_run_share",
     "attributed_support", "attributed_loss",
 )  # fmt: skip
+_SLOTS = tuple(f"slot_{name}" for name in slots.NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
             values[f"here_{name}"] = values[f"there_{name}"] = _NOTHING
         values["negated_near"] = _NOTHING
         values["same_words"] = 0.0
+        values |= dict.fromkeys(_SLOTS, _NOTHING)
         values |= {f"{name}_held": _NOTHING for name in word_classes.NAMES}
         return values
     for name in _OF_READING:
@@ -78,6 +80,8 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
             values[f"{side}_{name}"] = value
     values["negated_near"] = _negated(mine, other, near, passages)
     values["same_words"] = float(sorted(a) == sorted(b))
+    found = slots.evidence(ours.words, theirs.words, passages)
+    values |= {name: found[of] for name, of in zip(_SLOTS, slots.NAMES, strict=True)}
     scopes = [
         one | two
         for one, two in zip(
@@ -248,6 +252,6 @@ CONTRASTS = (
     *(f"here_{name}" for name in _SIDE),
     *(f"there_{name}" for name in _SIDE),
     "twin", "alike", "negated_near", "same_words",
-    *(f"{name}_held" for name in word_classes.NAMES),
+    *(f"{name}_held" for name in word_classes.NAMES), *_SLOTS,
 )  # fmt: skip
 """Names of the features, in the order of the model's columns."""

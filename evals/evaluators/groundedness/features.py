@@ -11,8 +11,9 @@ from evals.evaluators.groundedness.alignment import Differences, company, differ
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.question import Question, question_of
-from evals.evaluators.groundedness.sentences import Sentence
+from evals.evaluators.groundedness.sentences import Sentence, cited_passages
 from evals.evaluators.groundedness.tokens import Token
+from evals.evaluators.groundedness.units import other_units
 from evals.evaluators.groundedness.word_changes import KINDS, WordChange, splices
 
 _AROUND = 6
@@ -49,6 +50,10 @@ class Reading:
     """Content words that no passage contains."""
     unexplained: tuple[Token, ...]
     """Absent numbers that neither the question nor the answer's form explains; see `numerals`."""
+    missing_passages: tuple[int, ...]
+    """Numbers of passages that the sentence names and that do not exist."""
+    other_units: tuple[tuple[str, str], ...]
+    """Result of `units.other_units`."""
     words: "Words"
     values: Values
 
@@ -134,7 +139,11 @@ def _read(
     absent = tuple(token for token, _ in words.absent)
     numbers = unexplained(sentence, absent, text, passages, question)
     values["numbers_unexplained"] = len(numbers)
-    return Reading(sentence, start, end, found, spliced, absent, numbers, words, values)
+    missing = tuple(n for n in cited_passages(sentence.text) if passages.lacks(n))
+    units = other_units(words.tokens, words.rows, text, passages)
+    return Reading(
+        sentence, start, end, found, spliced, absent, numbers, missing, units, words, values
+    )
 
 
 def _moved(reading: Reading, sentence: Sentence) -> Reading:

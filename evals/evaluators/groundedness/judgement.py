@@ -192,9 +192,11 @@ def _reason(reading: Reading, text: str) -> str:
     names = [text[t.start : t.end] for t in reading.absent if t.is_name]
     others = [text[t.start : t.end] for t in reading.absent]
     negated = {s.kind for s in reading.splices} & {"added_negation", "dropped_negation"}
+    missing = [f"passage {number}" for number in reading.missing_passages]
     reasons = (
+        missing and f"there is no {_listed(missing)}",
         numbers and f"{_listed(numbers)} not in the passages",
-        _instead(found.numbers_swapped),
+        _instead(reading.other_units or found.numbers_swapped),
         names and f"{_listed(names)} not in the passages",
         _instead(found.names_swapped) or _instead(found.antonyms),
         negated and "negated otherwise than in the passages",

@@ -107,6 +107,11 @@ class Passages:
                 return start, later[0] if later else len(self.places)
         return None
 
+    def lacks(self, number: int) -> bool:
+        """Return whether there are several passages, none of which has this number."""
+        several = len({label for label, _ in self._labels} - {0}) > 1
+        return several and self.labelled(number) is None
+
     def _append(self, number: int, text: str) -> None:
         """Add a text; one that contains numbered passages is added as several passages."""
         tokens = tokens_of(text)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from evals.evaluators.groundedness.alignment import opposites
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
+from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then"])
 """Words that do not count in a comparison."""
@@ -37,7 +38,7 @@ class Word:
     stem: str
     is_past: bool
     is_fixed: bool = field(compare=False)
-    """A number or a negation, which has no synonyms."""
+    """A number, a unit or a negation, which has no synonyms."""
 
 
 class Key(NamedTuple):
@@ -78,8 +79,9 @@ def _words(tokens: list[Token]) -> Iterator[Word]:
         else:
             token = tokens[at]
             if token.form.stem not in _FILLERS:
-                fixed = token.form.is_number or token.form.is_negator
-                yield Word(token.form.stem, token.form.is_past, fixed)
+                form = token.form
+                fixed = form.is_number or form.is_negator or form.stem in UNITS
+                yield Word(form.stem, form.is_past, fixed)
             at += 1
 
 

@@ -33,6 +33,13 @@ _ATTRIBUTION = re.compile(
     r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
+_CITED = re.compile(
+    r"\b(?:passage|document|source|excerpt)\s+#?(\d{1,2})\b"
+    r"|\b(?:passages|documents|sources|excerpts)\s+"
+    r"(\d{1,2}(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*)\b",
+    re.IGNORECASE,
+)
+"""Numbers that can only be those of passages: of one, or of a list after the plural."""
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 
 
@@ -71,6 +78,12 @@ def named_passages(text: str) -> tuple[int, ...]:
         int(word) if word.isdigit() else _ORDINALS[word]
         for word in re.findall(r"\d+|" + "|".join(_ORDINALS), named)
     )
+
+
+def cited_passages(text: str) -> tuple[int, ...]:
+    """Return the numbers that certainly name passages, in their order in the text."""
+    numbers = (one or several for one, several in _CITED.findall(plain(text)))
+    return tuple(int(number) for part in numbers for number in re.findall(r"\d+", part))
 
 
 def sentences_of(text: str) -> list[Sentence]:

@@ -39,6 +39,8 @@ CLASSES: dict[str, str] = {
 }
 """Words by class; some are in several classes."""
 NAMES = tuple(CLASSES)
+UNITS = {form_of(word).stem: word for word in CLASSES["unit"].split()}
+"""Names of units by stem."""
 
 
 @cache
