@@ -99,17 +99,19 @@ def _require_looks(rollout: Rollout) -> None:
     if rollout.arms:
         raise RolloutFileError(
             "--until-decided: goes with one `candidate`, and the file has `arms`, which answer the "
-            "same prompts and may be decided at different looks"
+            "same prompts and may be decided at different looks; run it without --until-decided, "
+            "or each arm as the `candidate` of a rollout of its own"
         )
     if load.mode == "trace":
         raise RolloutFileError(
             "--until-decided: a trace is replayed whole, and looks order the prompts by chance; "
-            "wanted another `load.mode`"
+            "run it without --until-decided, or with another `load.mode`"
         )
     if load.launches > 1:
         raise RolloutFileError(
-            f"--until-decided: load.launches is {load.launches}, and each look would be of one "
-            "launch; wanted 1"
+            f"--until-decided: load.launches is {load.launches}, and limits over launches need "
+            "all of them, while a look would be of one; run it without --until-decided, or with "
+            "`launches: 1`, whose verdict speaks of that launch alone"
         )
 
 
