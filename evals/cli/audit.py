@@ -70,7 +70,11 @@ def audit_(  # noqa: PLR0913  # one argument an option
 def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> AuditResult:
     """Audit all answers of an arm, with a progress bar on a terminal."""
     console, tally = Console(stderr=True), AuditTally()
-    answers = client.generations(rollout, arm=arm, content=True)
+    answers = (
+        one
+        for one in client.generations(rollout, arm=arm, content=True)
+        if one.sentinel is None  # greedy, whatever the rollout samples
+    )
     for one in track(
         answers, f"{arm.value}'s answers", console=console, disable=not console.is_terminal
     ):

@@ -13,10 +13,10 @@ from otlp_bodies import export_request
 from page_running import landing, rollout, shown
 
 from collector.client import Client
-from collector.contract import Arm, ScopeLooks, encode
+from collector.contract import Arm, ScopeLooks, SentinelAnswers, SentinelChange, encode
 from dashboard import reading, source
 from dashboard.sections import looks as looks_section
-from dashboard.sections import static_report
+from dashboard.sections import sentinel_answers, static_report
 
 
 @pytest.fixture(autouse=True)
@@ -249,6 +249,34 @@ def test_a_run_until_it_was_decided_shows_its_looks(
     assert looks_section.TITLE not in static_report.page(
         replace(posted, verdict=replace(posted.verdict, looks=())), None
     )
+
+
+def test_answers_to_sentinels_are_shown(
+    monkeypatch: pytest.MonkeyPatch, undecided_database: str
+) -> None:
+    """Each arm's changed answers, with the first request, on the page and in its report."""
+    change = SentinelChange(
+        trace_id="ab" * 16,
+        start_unix_ns=95 * 10**9,
+        number=10,
+        after="rag-2",
+        requests=10,
+        prompt_id="p94",
+    )
+    asked = SentinelAnswers(
+        sentinel="rag-1", arm=Arm.BASELINE, launch="l1", answers=20, changed=0, depends=False
+    )
+    poisoned = replace(asked, arm=Arm.CANDIDATE, changed=9, depends=True, first_change=change)
+    stored = replace(verdict(FATES[0]), sentinels=(asked, poisoned))
+    with Client.local(undecided_database) as client:
+        posted = client.post_verdict(resting_on(client, stored))
+    text = shown(rollout(monkeypatch, undecided_database, rollout="support-k4"))
+    wanted = (
+        f"rag-1 candidate l1 20 9 at 00:01:35 UTC (trace {'ab' * 16}, answer 10), directly after "
+        "`rag-2`, which shares its prefix"
+    )
+    assert wanted in text
+    assert sentinel_answers.TITLE in static_report.page(posted, None)
 
 
 def test_a_new_verdict_appears_on_the_next_run(
