@@ -34,9 +34,12 @@ DECODINGS: Final[Mapping[str, Decoding]] = {
     "json": Decoding("greedy, JSON by schema", {"temperature": 0}, "json"),
     "tools": Decoding("greedy, tools", {"temperature": 0}, "tool_call"),
     "top_p": Decoding("T 0.7, top-p 0.9", _SAMPLED | {"top_p": 0.9}, "demo"),
+    "hot": Decoding("T 1.5", {"temperature": 1.5}, "demo"),
     "top_k": Decoding("T 0.7, top-k 20", _SAMPLED | {"top_k": 20}, "demo"),
 }
 """In the order of the audit: what may end a server comes last."""
+GRID: Final = tuple(name for name in DECODINGS if name != "hot")
+"""What every release is asked; the others show what a patch changes."""
 _TELLING: Final = ((1, "greedy"), (1, "sampled"), (8, "greedy"), (8, "json"), (1, "top_k"))
 _PROMPTS: Final = {"demo": 32, "json": 32, "tool_call": 32}
 _PROMPTS_OF_A_PASS: Final = 150
@@ -89,6 +92,8 @@ PATCHED: Final = (
     Cell("transformers", "5.23.0", "draft_model", "greedy", 1, "wrong-bonus"),
     Cell("transformers", "5.23.0", "draft_model", "sampled", 1, "generous"),
     Cell("transformers", "5.23.0", "draft_model", "sampled", 1, "no-residual"),
+    Cell("transformers", "5.23.0", "draft_model", "hot", 1, "generous"),
+    Cell("transformers", "5.23.0", "draft_model", "hot", 1, "no-residual"),
     Cell("vllm", "0.32.0", "draft_model", "sampled", 1, "mended-expand"),
 )
 """Patches of releases, each in a copy of its environment."""
@@ -120,6 +125,6 @@ def _wave(*, first: bool) -> Iterator[Cell]:
 def _of_release(engine: str, release: str, *, first: bool) -> Iterator[Cell]:
     for method in METHODS[engine]:
         telling = _TELLING if method == METHODS[engine][0] else _TELLING[:2]
-        others = [(n, name) for n in IN_FLIGHT for name in DECODINGS if (n, name) not in telling]
+        others = [(n, name) for n in IN_FLIGHT for name in GRID if (n, name) not in telling]
         for in_flight, decoding in telling if first else others:
             yield Cell(engine, release, method, decoding, in_flight)

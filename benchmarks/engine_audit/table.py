@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from benchmarks.engine_audit.cells import DECODINGS, IN_FLIGHT, METHODS, RELEASES, Cell
+from benchmarks.engine_audit.cells import DECODINGS, GRID, IN_FLIGHT, METHODS, RELEASES, Cell
 from benchmarks.engine_audit.environments import ROOT
 from benchmarks.engine_audit.results import FAULTS, Result
 
@@ -27,8 +27,8 @@ def filled(text: str, results: Sequence[Result]) -> str:
 
 def _releases(results: Sequence[Result]) -> Iterator[str]:
     found = {one.cell: one for one in results}
-    yield f"| | In flight | {' | '.join(one.words for one in DECODINGS.values())} |"
-    yield f"|---|---|{'---|' * len(DECODINGS)}"
+    yield f"| | In flight | {' | '.join(DECODINGS[name].words for name in GRID)} |"
+    yield f"|---|---|{'---|' * len(GRID)}"
     for engine, releases in RELEASES.items():
         for release in sorted(releases, key=_number):
             for method in METHODS[engine]:
@@ -37,7 +37,7 @@ def _releases(results: Sequence[Result]) -> Iterator[str]:
 
 def _rows(found: Mapping[Cell, Result], engine: str, release: str, method: str) -> Iterator[str]:
     for in_flight in IN_FLIGHT:
-        cells = [Cell(engine, release, method, name, in_flight) for name in DECODINGS]
+        cells = [Cell(engine, release, method, name, in_flight) for name in GRID]
         if all(cell.unavailable or cell not in found for cell in cells):
             continue
         texts = [_text(cell, found.get(cell)) for cell in cells]
