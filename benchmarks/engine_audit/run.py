@@ -43,9 +43,9 @@ def run(cell: Cell, folder: Path, models: Pair, servers: Servers, collector: str
         ran = product.command(log, "run", str(file))
     if ran == _INTERRUPTED:
         raise KeyboardInterrupt
-    if ran not in (0, 1):
-        return Result(cell=cell, not_run=_last_line(log))
     died = not servers.alive(Arm.CANDIDATE)
+    if ran not in (0, 1):
+        return Result(cell=cell, not_run=DIED if died else _last_line(log))
     return _judged(cell, folder, models, collector, started_s=started_s, died=died)
 
 
