@@ -16,7 +16,7 @@ from scipy.signal import lfilter
 from benchmarks.simulation import laws
 from benchmarks.simulation.dependence import evidence_of
 from benchmarks.simulation.launches import A_LAUNCH, FAST, SLOWER
-from benchmarks.simulation.methods import SIZES, Rate
+from benchmarks.simulation.methods import Rate
 from collector.contract import Outcome
 from evals import policy as policies
 from evals.evidence import Evidence
@@ -27,7 +27,8 @@ from evals.gate.warmup import prepared
 from evals.policy import Policy
 
 BASE = 0.9
-_CALIBRATION = 400_000
+SIZES = (200, 1_000)
+_CALIBRATION = 2_000_000
 _MEMORY = 0.9
 """Correlation of the logarithms of successive times of dependent requests."""
 
@@ -69,7 +70,8 @@ def _rates(law: Law, n: int, at: tuple[float, float], rollouts: int, seed: int) 
         counts[_outcome(_evidence(rng, law, n, ratio), policy)] += 1
     check = f"goodput ≥ −{margin:.2f}, truth {truth:.2f}, {law.name}"
     for outcome in (Outcome.PASS, Outcome.FAIL):
-        bounded = truth < 0 or outcome is Outcome.FAIL
+        enough = law.draw is not _dependent or n > SIZES[0]  # 200 such pairs are some ten stretches
+        bounded = enough and (truth < 0 or outcome is Outcome.FAIL)
         yield Rate(check, outcome.value, n, counts[outcome] / rollouts, rollouts,
                    0.06 if bounded else None)  # fmt: skip
 
@@ -78,9 +80,10 @@ def _rates(law: Law, n: int, at: tuple[float, float], rollouts: int, seed: int) 
 def _calibrated(law: Law, truth: float) -> tuple[float, float]:
     """Return the bound, and the ratio at which the candidate's share is BASE + truth."""
     rng = np.random.default_rng(7)
-    times = law.draw(rng, _CALIBRATION, 1.0)
-    bound_s = float(np.quantile(times.baseline, BASE))
-    return bound_s, bound_s / float(np.quantile(times.candidate, BASE + truth))
+    # Both arms have one law: quantiles of one sample have nearly one error, which the ratio lacks.
+    times_s = np.concatenate(law.draw(rng, _CALIBRATION, 1.0))
+    bound_s, wanted_s = np.quantile(times_s, (BASE, BASE + truth))
+    return float(bound_s), float(bound_s / wanted_s)
 
 
 def _policy(bound_s: float, margin: float, *, split: bool) -> Policy:

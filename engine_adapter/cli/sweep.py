@@ -33,6 +33,13 @@ def sweep(  # one argument per option
         ),
     ] = None,
     concurrency: Annotated[str, typer.Option(help="Requests in flight, as 1,4,16.")] = "1",
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            help="Search, from the lowest to the highest as 1,64, the greatest rate of requests a "
+            "second at which the policy's `goodput.share` holds."
+        ),
+    ] = None,
     url: Annotated[
         list[str] | None, typer.Option(help="A candidate served already, as 4=http://host:8000/v1.")
     ] = None,
@@ -60,6 +67,9 @@ def sweep(  # one argument per option
         if collector is not None:
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
+        if rates is not None:
+            _search(file, rollout, rates, given=(k, url), as_json=as_json)
+            return
         ks = [None] if k is None else _numbers(k, "--k", least=0)
         plan = Plan(ks, _numbers(concurrency, "--concurrency", least=1), _urls(url))
         with terminated_as_interrupted():
@@ -74,6 +84,25 @@ def sweep(  # one argument per option
         typer.echo(json.dumps([row._asdict() for row in rows]))
     else:
         _print(rows, rollout.collector.url)
+
+
+def _search(
+    file: Path, rollout: Rollout, rates: str, *, given: tuple[object, ...], as_json: bool
+) -> None:
+    """Search each arm's greatest rate that holds, and print it."""
+    if any(given):
+        raise typer.BadParameter("stands without --k and --url", param_hint="--rates")
+    # Imported here: it imports `evals`, which takes a second.
+    from engine_adapter.cli import rate_search  # noqa: PLC0415
+
+    console = Console(stderr=True)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    with terminated_as_interrupted():
+        found = rate_search.search(file, rollout, rate_search.ends(rates), say)
+    rate_search.print_found(found, as_json=as_json)
 
 
 def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Row]:

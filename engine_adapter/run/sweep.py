@@ -23,13 +23,11 @@ class Configuration(NamedTuple):
 
     k: int | None
     """None: the candidate as the rollout file has it."""
-    concurrency: int
+    concurrency: int | None
+    """None: requests arrive at a rate."""
     rollout: Rollout
-
-    @property
-    def label(self) -> str:
-        """The suffix of the rollout's name."""
-        return _label(self.k, self.concurrency)
+    label: str
+    """The suffix of the rollout's name."""
 
 
 def _label(k: int | None, concurrency: int) -> str:
@@ -86,6 +84,59 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
                     _run_one(file, made, opener, show, done)
 
 
+def run_rates(  # one argument a step of the search
+    file: Path,
+    rollout: Rollout,
+    following: Callable[[], float | None],
+    *,
+    begin: Begin,
+    show: Show,
+    done: Callable[[float, Configuration], None],
+) -> None:
+    """Run the rates of `following` until it returns `None`, or resume them; raises `AdapterError`.
+
+    Requests arrive at both arms at once, as a Poisson process. Both servers are started once.
+    """
+    _require_searchable(file, rollout)
+    candidate = _candidate(rollout, None, {})
+    require_collector(rollout.collector.url)
+    opener = EngineOpener()
+    with (
+        _served(rollout.baseline, 0, _log(file, "baseline")) as baseline,
+        _served(candidate, None, _log(file, "candidate")) as served,
+    ):
+        while (rate := following()) is not None:
+            made = _at_rate(rollout, rate, baseline, served)
+            begin(made)
+            _run_one(file, made, opener, show, lambda _made, _counts: None)
+            done(rate, made)
+
+
+def _require_searchable(file: Path, rollout: Rollout) -> None:
+    load = rollout.load
+    if load.mode not in ("closed", "poisson"):
+        raise RolloutFileError(
+            f"{file}: load.mode: --rates draws arrivals by a Poisson process, and mode is "
+            f"{load.mode}"
+        )
+    if load.launches > 1:
+        raise RolloutFileError(f"{file}: load.launches: --rates starts each server once")
+    if rollout.candidate is None:
+        raise RolloutFileError(f"{file}: arms: --rates compares one candidate; give `candidate`")
+
+
+def _at_rate(rollout: Rollout, rate: float, baseline: Route, candidate: Route) -> Configuration:
+    arrivals = {"mode": "poisson", "rate": rate, "concurrency": None, "loop": "shared"}
+    label = f"r{rate:g}"
+    update = {
+        "rollout": f"{rollout.rollout}-{label}",
+        "baseline": baseline,
+        "candidate": candidate,
+        "load": rollout.load.model_copy(update=arrivals),
+    }
+    return Configuration(None, None, rollout.model_copy(update=update), label)
+
+
 def _run_by_launch(
     file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done
 ) -> None:
@@ -121,7 +172,7 @@ def _configured(
         "candidate": candidate,
         "load": rollout.load.model_copy(update={"concurrency": concurrency}),
     }
-    return Configuration(k, concurrency, rollout.model_copy(update=update))
+    return Configuration(k, concurrency, rollout.model_copy(update=update), _label(k, concurrency))
 
 
 def _run_one(

@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     rollout: str
     k: int | None
-    concurrency: int
+    concurrency: int | None
     generations: int
     failed: int
     speed_up: float | None

@@ -87,6 +87,77 @@ def test_loads_alone_are_swept_and_judged_together(tmp_path: Path) -> None:
         assert CliRunner().invoke(app, following).exit_code == 2
 
 
+GOODPUT = """version: 1
+name: fast
+goodput: {e2e_ms: 60000, share: 0.7}
+prove:
+  - {metric: goodput, stat: diff, min: -0.1, scope: pooled}
+"""
+
+
+def test_the_greatest_rate_that_holds_is_searched(tmp_path: Path) -> None:
+    """Open loop, both arms at once; a candidate that fails holds none. Run again, nothing is asked.
+
+    Three prompts of four repeats are twelve good requests, which prove a share of .7.
+    """
+    (tmp_path / "fast.yaml").write_text(GOODPUT)
+    with running(tmp_path / "d.db", tmp_path / "log") as url, fake_openai.running() as server:
+        route = {"engine": "openai", "model": "m", "url": f"{server}/v1"}
+        document: dict[str, object] = {
+            "policy": "fast.yaml",
+            "baseline": route,
+            "candidate": route | {"model": "missing"},
+            "load": {"warmup": 0, "repeats": 4},
+        }
+        options = ["--rates", "100,200", "--collector", url]
+        code, printed, error = sweep(tmp_path, document, *options, "--json")
+        assert code == 0, error
+        found = json.loads(printed)
+        assert [one["rate"] for one in found["rates"]] == [100, 200]
+        assert found["greatest"] == {
+            "baseline": {"holds": 200, "fails": None},
+            "candidate": {"holds": None, "fails": 100},
+        }
+        assert {one["candidate"]["share"] for one in found["rates"]} == {0}
+        with Client(url) as client:
+            names = {one.rollout for one in client.rollouts()}
+            assert names == {f"s-r{one['rate']:g}" for one in found["rates"]}
+            pairs = client.pairs("s-r100").pairs
+            assert len(pairs) == 12
+            registered = client.history("s-r100").registered
+            assert registered is not None
+            assert registered.policy_name == "fast"
+        again = sweep(tmp_path, document, *options)
+        with Client(url) as client:
+            stored = [one for name in names for one in client.generations(name)]
+        assert len(stored) == 48
+    assert again[0] == 0, again[2]
+    assert "baseline: the greatest rate that holds is 200 a second" in again[1]
+    assert "candidate: no rate that was tried holds; 100 does not hold" in again[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        ({}, ["--rates", "1,2"], "goodput.share: missing"),
+        ({}, ["--rates", "2,1"], "the lowest and the highest rate"),
+        ({}, ["--rates", "1,2", "--k", "2"], "stands without --k and --url"),
+        ({"load": {"mode": "constant", "rate": 1}, "policy": "fast.yaml"}, ["--rates", "1,2"],
+         "--rates draws arrivals by a Poisson process"),
+    ],
+)  # fmt: skip
+def test_a_search_says_what_it_needs(
+    tmp_path: Path, change: dict[str, object], options: list[str], words: str
+) -> None:
+    """Bounds and a share in the policy, two rates, and a load whose arrivals it may draw."""
+    (tmp_path / "fast.yaml").write_text(GOODPUT)
+    route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:9/v1"}
+    document: dict[str, object] = {"baseline": route, "candidate": route}
+    code, _, error = sweep(tmp_path, document | change, *options)
+    assert code == 2
+    assert words in " ".join(error.replace("│", " ").split())
+
+
 def test_a_command_that_wants_a_k_needs_one(tmp_path: Path) -> None:
     """Nothing is started with a k that nobody gave."""
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}

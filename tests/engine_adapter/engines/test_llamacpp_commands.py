@@ -185,6 +185,41 @@ def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
     assert servers(command) == []
 
 
+@pytest.mark.slow
+def test_the_greatest_rate_is_searched_on_a_real_engine(command: str, tmp_path: Path) -> None:
+    """Arrivals at both arms of llama.cpp at once: bounds that any answer keeps hold every rate.
+
+    Bounds that none keeps hold no rate, and the search ends at the lowest.
+    """
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text())
+    document["load"] = {"max_prompts": 30, "warmup": 1}
+    document["sampling"] = {"max_tokens": 8}
+    found = {}
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        for name, bound_ms in (("wide", 600_000), ("narrow", 0.001)):
+            text = SEARCHED.format(name=name, bound_ms=bound_ms)
+            (tmp_path / f"{name}.yaml").write_text(text)
+            of_policy = {"rollout": f"gguf-{name}", "policy": f"{name}.yaml"}
+            path.write_text(yaml.safe_dump(document | of_policy))
+            made = invoke("sweep", str(path), "--rates", "4,8", "--collector", url, "--json")
+            assert made.exit_code == 0, made.stderr
+            found[name] = json.loads(made.stdout)
+    assert [one["rate"] for one in found["wide"]["rates"]] == [4, 8]
+    assert [one["rate"] for one in found["narrow"]["rates"]] == [4]
+    for arm in Arm:
+        assert found["wide"]["greatest"][arm] == {"holds": 8, "fails": None}
+        assert found["narrow"]["greatest"][arm] == {"holds": None, "fails": 4}
+    assert servers(command) == []
+
+
+SEARCHED = """
+version: 1
+name: {name}
+goodput: {{e2e_ms: {bound_ms}, share: 0.7}}
+prove:
+  - {{metric: goodput, stat: diff, min: -0.1, scope: pooled}}
+"""
 POLICY = """
 version: 1
 name: own
