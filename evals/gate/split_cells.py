@@ -65,6 +65,9 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     if n == 0 or unpriced is not None:
         stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
+    if not np.isin(evidence.cohort_of[known[0]], evidence.cohort_of[known[1]]).any():
+        apart = Obstacle(Reason.MISMATCH, "the arms answered requests of no common cohort")
+        return Measurement(n=0, prompts=0, obstacle=apart)
     found = _limits(cell, evidence, known, policy, weighted=True)
     robust = _robust(cell, evidence, expected, known, policy, found)
     no_comparison = _no_comparison(cell, evidence, known[1])

@@ -51,6 +51,14 @@ CELLS = (
 )
 
 
+def test_arms_without_a_common_cohort_are_not_compared(split_of, evidence_of) -> None:
+    """A candidate that answered one cohort, and a baseline that answered another."""
+    rows = split_of({"chat": (300, 0.0, 0.0), "code": (300, 1.0, 0.0)})
+    verdict = decide(evidence_of(rows), rules(CELLS[3], sections=SPLIT), rollout="r")
+    (finding,) = verdict.findings
+    assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.MISMATCH)
+
+
 def test_equal_arms_of_split_traffic_pass(split_of, evidence_of) -> None:
     """Every kind of cell is judged on unpaired answers, by its unpaired method."""
     verdict = decide(evidence_of(split_of(EVEN)), rules(*CELLS, sections=SPLIT), rollout="r")
