@@ -32,7 +32,9 @@ def sweep(  # one argument per option
             help="Draft tokens a step, as 0,2,4; 0 is an A/A control. Default: as in the file."
         ),
     ] = None,
-    concurrency: Annotated[str, typer.Option(help="Requests in flight, as 1,4,16.")] = "1",
+    concurrency: Annotated[
+        str | None, typer.Option(help="Requests in flight, as 1,4,16. Default: 1.")
+    ] = None,
     rates: Annotated[
         str | None,
         typer.Option(
@@ -68,10 +70,10 @@ def sweep(  # one argument per option
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
         if rates is not None:
-            _search(file, rollout, rates, given=(k, url), as_json=as_json)
+            _search(file, rollout, rates, given=(k, concurrency, url), as_json=as_json)
             return
         ks = [None] if k is None else _numbers(k, "--k", least=0)
-        plan = Plan(ks, _numbers(concurrency, "--concurrency", least=1), _urls(url))
+        plan = Plan(ks, _numbers(concurrency or "1", "--concurrency", least=1), _urls(url))
         with terminated_as_interrupted():
             rows = _rows(file, rollout, plan, errors)
     except AdapterError as exc:
@@ -91,7 +93,9 @@ def _search(
 ) -> None:
     """Search each arm's greatest rate that holds, and print it."""
     if any(given):
-        raise typer.BadParameter("stands without --k and --url", param_hint="--rates")
+        raise typer.BadParameter(
+            "stands without --k, --concurrency and --url", param_hint="--rates"
+        )
     # Imported here: it imports `evals`, which takes a second.
     from engine_adapter.cli import rate_search  # noqa: PLC0415
 

@@ -141,7 +141,8 @@ def test_the_greatest_rate_that_holds_is_searched(tmp_path: Path) -> None:
     [
         ({}, ["--rates", "1,2"], "goodput.share: missing"),
         ({}, ["--rates", "2,1"], "the lowest and the highest rate"),
-        ({}, ["--rates", "1,2", "--k", "2"], "stands without --k and --url"),
+        ({}, ["--rates", "1,2", "--k", "2"], "stands without --k, --concurrency and --url"),
+        ({}, ["--rates", "1,2", "--concurrency", "8"], "stands without --k, --concurrency"),
         ({"load": {"mode": "constant", "rate": 1}, "policy": "fast.yaml"}, ["--rates", "1,2"],
          "--rates draws arrivals by a Poisson process"),
     ],
