@@ -91,11 +91,8 @@ def level(share_below: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return a candidate/baseline ratio with ×, to as many of 2 to 4 decimals as differ from 1."""
-    if value is None:
-        return ABSENT
-    decimals = 2 if value == 1 else next((d for d in (2, 3) if round(abs(value - 1), d)), 4)
-    return f"{_grouped(value, decimals)}×"
+    """Return a candidate/baseline ratio to two decimals, with ×."""
+    return ABSENT if value is None else f"{_grouped(value, 2)}×"
 
 
 def change_of_time(ratio_of_times: float | None) -> str:
@@ -136,8 +133,12 @@ def in_unit(value: float | None, unit: str) -> str:
 
 
 def limit(value: float | None, unit: str) -> str:
-    """Return a one-sided limit, or say that there is none."""
-    return NO_LIMIT if value is None else in_unit(value, unit)
+    """Return a one-sided limit, or say that there is none; a ratio near 1 is told from 1."""
+    if value is None:
+        return NO_LIMIT
+    if unit == "ratio" and value != 1 and round(value, 2) == 1:
+        return f"{_grouped(value, 3 if round(value, 3) != 1 else 4)}×"
+    return in_unit(value, unit)
 
 
 def margin(finding: Finding) -> str:
