@@ -80,7 +80,7 @@ sandbox:  ## Install bubblewrap, in which a model's code runs (Debian and Ubuntu
 clients: $(READY)  ## Install the instrumentations, and the packages of metrics, that the tests use
 	$(BIN)/python tests/support/client_environments.py
 
-engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB)
+engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB, and an older llama.cpp)
 	$(BIN)/python tests/support/engine_environments.py
 
 $(AUDIT)/.ready:

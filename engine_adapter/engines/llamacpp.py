@@ -161,7 +161,7 @@ class LlamaCppEngine(HttpEngine):
         speculates = _speculates(slots)
         configured = Speculation(method=_method(slots))
         probe = Probe(
-            version=text(props, "build_info"),
+            version=_version(props),
             speculates=speculates,
             speculation_method=configured.method,
             prefix_cache=_reuses(said.again),
@@ -179,6 +179,15 @@ class LlamaCppEngine(HttpEngine):
         return Description(
             probe=probe, setup=SpeculationSetup(on=speculates, configured=configured)
         )
+
+
+_UNKNOWN_BUILD = "b0-unknown"
+"""`build_info` of a binary that was built without its source's history."""
+
+
+def _version(props: object) -> str | None:
+    build = text(props, "build_info")
+    return None if build == _UNKNOWN_BUILD else build
 
 
 _METHODS = {"draft-simple": "draft_model"}

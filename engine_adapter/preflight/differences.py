@@ -44,6 +44,8 @@ def of_change(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterat
     for aspect in _ASPECTS:
         values = [aspect.of(arm) for arm in (baseline, candidate)]
         if None in values:
+            if aspect.check in meant[:1] and change is not Change.SPECULATION:
+                yield _unseen(aspect, baseline, candidate, change)
             continue
         if values[0] != values[1] and aspect.check not in meant:
             yield _difference(aspect, values, change)
@@ -62,6 +64,17 @@ def _difference(aspect: _Aspect, values: list[object], change: Change) -> Findin
         evidence=f"{_shown(values[0])} and {_shown(values[1])}",
         fix=f"make the {change.value.replace('_', ' ')} the arms' only difference, or name the "
         "change under `change:`",
+    )
+
+
+def _unseen(aspect: _Aspect, baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Finding:
+    silent = [arm.where for arm in (baseline, candidate) if aspect.of(arm) is None]
+    return note(
+        "change_unseen",
+        f"the change is {change.value}, but nothing tells both arms' {aspect.words}: it may be "
+        "absent",
+        evidence=f"unknown: {', '.join(silent)}",
+        fix="make sure of it by the servers' own start commands",
     )
 
 

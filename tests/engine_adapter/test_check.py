@@ -329,14 +329,15 @@ def test_a_route_that_names_another_engine_is_an_error(tmp_path: Path) -> None:
         ("speculation", {"quantization": "error"}, set()),
         ("quantization", {}, {"change_absent"}),
         ("engine_upgrade", {"quantization": "error", "change_absent": "error"}, {"change_absent"}),
+        ("kv_cache_dtype", {"quantization": "error", "change_unseen": "note"}, {"change_unseen"}),
         ("other", {"quantization": "warning"}, set()),
     ],
 )
 def test_arms_differ_in_the_change_alone(
     tmp_path: Path, change: str, differing: dict[str, str], alike: set[str]
 ) -> None:
-    """Each other difference is an error; so is a change that is not there."""
-    names = {"quantization", "change_absent", "engine", "target", "weights"}
+    """Each other difference is an error; so is a change that is not there, if anything tells it."""
+    names = {"quantization", "change_absent", "change_unseen", "engine", "target", "weights"}
     small = listed("llamacpp", kind="Q8_0")
     _, found = checked(tmp_path, listed("llamacpp"), small, "llamacpp", change=change)
     assert {name: one["severity"] for name, one in found.items() if name in names} == differing

@@ -61,4 +61,5 @@ def make(folder: Path, *wanted: str, overrides: Path | None = None) -> Path:
 
 
 if __name__ == "__main__":
-    install("vllm")
+    for engine in ("vllm", "llamacpp_older"):
+        install(engine)
