@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from collector.client import Client
 from collector.contract import Generation, InputBands, Pair, Speculation, counts_usable
 from evals.drafting import AnswerDrafts
+from evals.launches import ArmLaunches, Launches, launches_of
 from evals.load_bands import load_band
 from evals.rollouts import require
 
@@ -56,6 +59,8 @@ class Observation(NamedTuple):
     """By the baseline's count, else the candidate's."""
     band: str | None = None
     """The band of `input_tokens`; `None` without declared bands."""
+    launch: int | None = None
+    """Group of launches of the servers; `None` if the rollout has too few for limits over them."""
 
 
 def in_bands(pairs: Sequence[Observation], bands: InputBands | None) -> Sequence[Observation]:
@@ -68,30 +73,65 @@ def in_bands(pairs: Sequence[Observation], bands: InputBands | None) -> Sequence
 def load(client: Client, rollout: str) -> list[Observation]:
     """Return a rollout's pairs; raises `SourceError` if the collector does not know it."""
     require(client, rollout)
-    return list(_observations(client, rollout))
+    seen: list[Observation] = []
+    asked: list[tuple[_Asked | None, _Asked | None]] = []
+    for pair in _pairs(client, rollout):
+        seen.append(_observation(pair))
+        asked.append((_asked(pair.baseline), _asked(pair.candidate)))
+    launches = _launches(asked)
+    if launches is None or not launches.enough:
+        return seen
+    groups = map(int, launches.of)
+    return [one._replace(launch=group) for one, group in zip(seen, groups, strict=True)]
 
 
-def _observations(client: Client, rollout: str) -> Iterator[Observation]:
+def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
     after: str | None = None
     while True:
         page = client.pairs(rollout, limit=_PAGE, after=after)
-        for pair in page.pairs:
-            band = _band(pair.baseline)
-            candidate = pair.candidate
-            yield Observation(
-                prompt=pair.prompt_id,
-                cohort=pair.cohort,
-                load=band if band == _band(candidate) else None,
-                max_tokens=candidate.max_tokens if candidate else None,
-                baseline=_times(pair.baseline),
-                candidate=_times(candidate),
-                counts=_counts(candidate) if candidate else None,
-                drafts=_drafts(candidate),
-                input_tokens=_input_tokens(pair),
-            )
+        yield from page.pairs
         after = page.next
         if after is None:
             return
+
+
+def _observation(pair: Pair) -> Observation:
+    band, candidate = _band(pair.baseline), pair.candidate
+    return Observation(
+        prompt=pair.prompt_id,
+        cohort=pair.cohort,
+        load=band if band == _band(candidate) else None,
+        max_tokens=candidate.max_tokens if candidate else None,
+        baseline=_times(pair.baseline),
+        candidate=_times(candidate),
+        counts=_counts(candidate) if candidate else None,
+        drafts=_drafts(candidate),
+        input_tokens=_input_tokens(pair),
+    )
+
+
+class _Asked(NamedTuple):
+    """When a side of a pair was asked, and the launch that answered; `None` if not recorded."""
+
+    started_unix_ns: int
+    launch: str | None
+
+
+def _asked(side: Generation | None) -> _Asked | None:
+    return None if side is None else _Asked(side.start_unix_ns, side.launch)
+
+
+def _launches(asked: Sequence[tuple[_Asked | None, _Asked | None]]) -> Launches | None:
+    started = [min(side.started_unix_ns for side in sides if side is not None) for sides in asked]
+    baseline, candidate = ([sides[arm] for sides in asked] for arm in (0, 1))
+    return launches_of(_arm(baseline), _arm(candidate), np.array(started, dtype=np.int64))
+
+
+def _arm(asked: Sequence[_Asked | None]) -> ArmLaunches:
+    launch = np.empty(len(asked), dtype=np.object_)
+    launch[:] = [None if side is None else side.launch for side in asked]
+    present = np.array([side is not None for side in asked], dtype=np.bool_)
+    return ArmLaunches(launch, present)
 
 
 def _drafts(candidate: Generation | None) -> AnswerDrafts | None:

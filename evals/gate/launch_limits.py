@@ -11,7 +11,7 @@ from evals.gate.cells import Cell
 from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats import Bound, Insufficient, Interval
-from evals.stats.interval import LaunchSpread
+from evals.stats.interval import LaunchSpread, outer_limit
 from evals.stats.launch_ratio import (
     between_arms,
     difference_between_arms,
@@ -102,19 +102,13 @@ def _wider(found: Interval, between: Interval, values: FloatColumn, bound: Bound
     )
     return replace(
         found,
-        lower=_outer(min, found.lower, between.lower),
-        upper=_outer(max, found.upper, between.upper),
+        lower=outer_limit(min, found.lower, between.lower),
+        upper=outer_limit(max, found.upper, between.upper),
         p_fail=max(found.p_fail, between.p_fail),
         p_worse=max(found.against_worse, between.against_worse),
         method=f"{found.method} and {between.method}",
         launches=spread,
     )
-
-
-def _outer(
-    outer: Callable[[float, float], float], one: float | None, other: float | None
-) -> float | None:
-    return None if one is None or other is None else outer(one, other)
 
 
 def _beyond(found: Interval, between: Interval, bound: Bound) -> bool:

@@ -1,5 +1,6 @@
 """The results of a statistic: limits, or the reason why there are none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,3 +55,10 @@ class Insufficient:
     reason: str
     n: int
     n_needed: int | None
+
+
+def outer_limit(
+    outer: Callable[[float, float], float], one: float | None, other: float | None
+) -> float | None:
+    """Return the outer of two limits by `min` or `max`; none if either is."""
+    return None if one is None or other is None else outer(one, other)

@@ -14,6 +14,7 @@ from collector.client import Client
 from collector.contract import Answer, Arm, CohortAnswer, InputBands, Outcome, Speculation
 from draftgate.commands import app
 from evals import advice
+from evals.advice.observed import e2e_ratios, speedup
 from evals.advice.records import Action
 
 BASE_S, TTFT_S, TOKENS = 0.010, 0.05, 61
@@ -131,6 +132,22 @@ def test_each_cohort_gets_its_own_advice(stored, rollout) -> None:
     assert lost.break_even_tokens_a_step == pytest.approx(1.5, rel=0.01)
     assert "tokens a step, 1.5" in lost.reason
     assert [(r.cohort, r.max_tokens_below) for r in found.routes] == [("json", None)]
+
+
+def test_launches_that_differ_leave_a_speed_up_open(stored, rollout, client) -> None:
+    """Over four launches, of which two are slow, limits hold over launches and are wide."""
+    found = stored(
+        *(
+            rollout(first=10 * number, prompts=10, verify_s=verify_s, launch=f"launch-{number}")
+            for number, verify_s in enumerate((0.009, 0.04, 0.009, 0.04))
+        )
+    )
+    ratios = e2e_ratios(advice.load(client, "k4"))
+    of_requests = speedup([ratio._replace(launch=None) for ratio in ratios])
+    over_launches = scope_of(found, "chat").e2e_speedup
+    assert over_launches.estimate == pytest.approx(of_requests.estimate)
+    assert over_launches.lower < 1 < of_requests.lower
+    assert over_launches.upper > of_requests.upper
 
 
 def test_an_acceptance_that_collapsed_is_named(stored, rollout) -> None:
