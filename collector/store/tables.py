@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -120,6 +121,13 @@ generation = Table(
     Column("carries", Text),  # `store.carried`: which of a reference, passages, a schema
     Index(None, "rollout", "prompt_id", "repeat", "arm"),
     Index(None, "rollout", "id"),
+    Index(
+        "ix_generation_sentinel",
+        "rollout",
+        "id",
+        sqlite_where=text("sentinel IS NOT NULL"),
+        postgresql_where=text("sentinel IS NOT NULL"),
+    ),
     postgresql_partition_by=_BY_DAY,
 )
 

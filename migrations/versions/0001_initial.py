@@ -160,6 +160,13 @@ def _spans() -> None:
     )
     op.create_index("ix_generation_rollout_id", "generation", ["rollout", "id"])
     op.create_index(
+        "ix_generation_sentinel",
+        "generation",
+        ["rollout", "id"],
+        sqlite_where=sa.text("sentinel IS NOT NULL"),
+        postgresql_where=sa.text("sentinel IS NOT NULL"),
+    )
+    op.create_index(
         "ix_generation_rollout_prompt_id_repeat_arm",
         "generation",
         ["rollout", "prompt_id", "repeat", "arm"],

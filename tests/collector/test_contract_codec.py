@@ -46,7 +46,15 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 }
 
 
-NAMES = ("rollout", "cohort", "prompt_id", "launch", "conversation_id")
+NAMES = (
+    "rollout",
+    "cohort",
+    "prompt_id",
+    "launch",
+    "conversation_id",
+    "sentinel",
+    "sentinel_after",
+)
 
 
 def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:

@@ -257,6 +257,7 @@ def test_the_arrow_table_scans_no_table(
         "SEARCH generation USING INDEX ix_generation_rollout_id (rollout=? AND id>?)",
         "SEARCH score USING COVERING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
         "USE TEMP B-TREE FOR DISTINCT",
+        "SEARCH generation USING INDEX ix_generation_sentinel (rollout=? AND id>? AND id<?)",
         f"SEARCH generation USING INDEX {by_pair}",
         "SEARCH generation USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",

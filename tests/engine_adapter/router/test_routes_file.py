@@ -188,6 +188,7 @@ def advised(folder: Path, rollout: str = "k4", default: Arm = Arm.CANDIDATE) -> 
         scopes=(),
         default=default,
         routes=found,
+        load_adaptations=(),
     )
     advice_router.write(path, given)
     return path
