@@ -220,6 +220,46 @@ goodput: {{e2e_ms: {bound_ms}, share: 0.7}}
 prove:
   - {{metric: goodput, stat: diff, min: -0.1, scope: pooled}}
 """
+CAPACITY = """
+version: 1
+name: capacity
+cohorts: {min_n: 1, input_tokens: [60]}
+goodput: {e2e_ms: 60000}
+prove:
+  - {metric: goodput, stat: diff, min: -0.2, scope: pooled}
+  - {metric: goodput, stat: diff, min: -0.9, scope: cohort}
+report:
+  - {metric: throughput, stat: mean_ratio, min: 1.00, scope: pooled}
+"""
+
+
+@pytest.mark.slow
+def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path) -> None:
+    """Each arm keeps two requests in flight; good requests and bands of input tokens are cells."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text()) | {"policy": "policy.yaml"}
+    document["load"] = {"max_prompts": 40, "warmup": 1, "concurrency": 2, "loop": "per_arm"}
+    path.write_text(yaml.safe_dump(document))
+    (tmp_path / "policy.yaml").write_text(CAPACITY)
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("run", str(path), "--collector", url, "--json")
+        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
+        verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
+        with Client(url) as client:
+            in_flight = {one.concurrency for one in client.generations("gguf")}
+    assert in_flight == {1, 2}
+    cells = {(f["metric"], f["cohort"]): f for f in verdict["findings"]}
+    bands = {cohort for _, cohort in cells if cohort and cohort.startswith("input_tokens:")}
+    assert bands == {"input_tokens:0-59", "input_tokens:60+"}
+    pooled = {one["arm"]: one for one in verdict["capacity"] if one["cohort"] is None}
+    for arm in Arm:
+        assert 1 < pooled[arm]["in_flight"] <= 2
+        assert pooled[arm]["output_tokens_per_s"] > 0
+    assert cells["throughput", None]["estimate"] > 0  # undecided if the loads were unlike
+    assert cells["goodput", None]["n"] == 40
+    assert servers(command) == []
+
+
 POLICY = """
 version: 1
 name: own
