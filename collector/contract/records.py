@@ -359,7 +359,7 @@ class Generation:
     fallback: bool | None = on_wire(a.DRAFTGATE_FALLBACK, Form.BOOLEAN)
     mirrored: bool | None = on_wire(a.DRAFTGATE_MIRRORED, Form.BOOLEAN)
     concurrency: int | None = on_wire(a.DRAFTGATE_CONCURRENCY, Form.INTEGER)
-    """Requests in flight at the start, including this one."""
+    """Requests in flight at the start, with this one: its arm's in a replay, or the router's."""
     client_lag_s: float | None = on_wire(
         a.DRAFTGATE_CLIENT_LAG, Form.NUMBER, not_negative=NotNegative.TIME
     )

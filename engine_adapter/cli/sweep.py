@@ -33,7 +33,7 @@ def sweep(  # one argument per option
         ),
     ] = None,
     concurrency: Annotated[
-        str | None, typer.Option(help="Requests in flight, as 1,4,16. Default: 1.")
+        str | None, typer.Option(help="Requests in flight at each arm, as 1,4,16. Default: 1.")
     ] = None,
     rates: Annotated[
         str | None,

@@ -66,12 +66,9 @@ class Load(Section):
 
     mode: Literal["closed", "poisson", "constant", "burst", "trace"] = "closed"
     concurrency: Annotated[int, Field(gt=0, le=4096)] | None = None
-    """Requests in flight, all arms together unless `loop` is `per_arm`: the constant number in a
-    closed loop (default 1), an upper limit in the other modes (default none), where a request that
-    waits counts as late."""
-    loop: Literal["shared", "per_arm"] = "shared"
-    """Whether the arms share a closed loop, in which a slower arm has more requests in flight, or
-    each keeps `concurrency` requests in flight by itself, as a throughput at one load needs."""
+    """Requests in flight at each arm: the constant number in a closed loop (default 1, at which the
+    arms take turns), an upper limit in the other modes (default none), where a request that waits
+    counts as late."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Requests per second to each arm; a session counts as one."""
     burst_size: Annotated[int, Field(gt=0)] | None = None
@@ -113,8 +110,6 @@ class Load(Section):
                 raise ValueError(
                     f"`{key}` goes with mode {' or '.join(modes)}, and mode is {self.mode}"
                 )
-        if self.loop == "per_arm" and self.is_open:
-            raise ValueError(f"`loop` goes with mode closed, and mode is {self.mode}")
         if self.mode == "trace" and self.repeats != 1:
             raise ValueError("`repeats` does not go with mode trace, which is as long as its file")
         if self.mode == "trace" and self.history == "own":

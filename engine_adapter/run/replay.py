@@ -224,7 +224,6 @@ class _Replay:
                         concurrency=concurrency,
                         record=record,
                         ended=ended,
-                        loop_per_arm=served.load.loop == "per_arm",
                     )
                 self._loop_lags_s += watch.lags_s
                 await asyncio.to_thread(phases.advance, sender.flush)

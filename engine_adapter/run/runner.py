@@ -53,55 +53,60 @@ async def run(
     concurrency: int | None,
     record: Record,
     ended: Ended = _ignore,
-    loop_per_arm: bool = False,
 ) -> None:
     """Answer the turns, and call `record` with each generation as it completes.
 
-    A turn without a due time begins as soon as fewer than `concurrency` requests are in flight
-    (a closed loop). A turn with a due time begins at that time; if it has to wait for a slot, its
-    latency still counts from the due time. `None` is no limit. A failed request is a generation
-    with an `error_type`. Warm-up turns are answered but not recorded, and all of them end before
-    the first counted turn begins.
+    A turn without a due time begins as soon as fewer than `concurrency` requests of its arm are in
+    flight (a closed loop); with a concurrency of 1, the arms take turns. A turn with a due time
+    begins at that time; if it has to wait for one of its arm's slots, its latency still counts from
+    the due time. `None` is no limit. A failed request is a generation with an `error_type`. Warm-up
+    turns are answered but not recorded, and all of them end before the first counted turn begins.
 
-    With `loop_per_arm`, each arm has a loop of its own: `concurrency` and the number of requests in
-    flight that a generation records are then the arm's.
+    The arms do not share slots: requests would gather at the slower arm, whose latency would then
+    run away.
 
     The turns of a session of an arm stand together in the schedule and are asked one after the
     other. In a closed loop a session keeps its slot while its user thinks.
     """
-    warmup, counted = _split(schedule)
-    await _Run(experiment, concurrency or 1, record, ended).answer_all(warmup)
-    loops = _by_arm(counted) if loop_per_arm else [counted]
+    turns = list(schedule)
+    warmup = [turn for turn in turns if turn.warmup]
+    counted = [turn for turn in turns if not turn.warmup]
+    await _Run(experiment, concurrency or 1, record, ended).answer_all(warmup, _Clock())
+    clock = _Clock()
     with garbage.loaded_set_aside():
-        runs = (_Run(experiment, concurrency, record, ended).answer_all(turns) for turns in loops)
-        await asyncio.gather(*runs)
+        async with asyncio.TaskGroup() as group:
+            for loop in _loops(counted, concurrency):
+                arm_run = _Run(experiment, concurrency, record, ended)
+                group.create_task(arm_run.answer_all(loop, clock))
 
 
-def _by_arm(turns: Iterable[Turn]) -> list[list[Turn]]:
+def _loops(turns: list[Turn], concurrency: int | None) -> list[list[Turn]]:
+    """Return each arm's turns, the arm whose first turn stands first before the others.
+
+    In a closed loop of one request, all turns in their order.
+    """
+    if concurrency == 1 and all(turn.due_s is None for turn in turns):
+        return [turns]
     found: dict[str, list[Turn]] = {}
     for turn in turns:
         found.setdefault(turn.arm, []).append(turn)
     return list(found.values())
 
 
-def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:
-    """Return the warm-up turns, which come first, and the others."""
-    turns = iter(schedule)
-    warmup: list[Turn] = []
-    for turn in turns:
-        if not turn.warmup:
-            return warmup, _chained(turn, turns)
-        warmup.append(turn)
-    return warmup, ()
+class _Clock:
+    """Reads due times, for all arms alike; a resumed run begins with its first open turn."""
 
+    _offset_s: float | None = None
 
-def _chained(first: Turn, rest: Iterable[Turn]) -> Iterable[Turn]:
-    yield first
-    yield from rest
+    def read(self, due_s: float) -> float:
+        """Return a due time by `time.perf_counter`; the first one asked for is soon."""
+        if self._offset_s is None:
+            self._offset_s = time.perf_counter() + _COARSE_S - due_s
+        return self._offset_s + due_s
 
 
 class _Run:
-    """One phase of a run, in one event loop."""
+    """Turns that share slots."""
 
     def __init__(
         self, experiment: Experiment, concurrency: int | None, record: Record, ended: Ended
@@ -113,16 +118,13 @@ class _Run:
         self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
         self._in_flight = 0
 
-    async def answer_all(self, turns: Iterable[Turn]) -> None:
-        offset_s: float | None = None
+    async def answer_all(self, turns: Iterable[Turn], clock: _Clock) -> None:
         unused_slots = self._concurrency or 0
         async with asyncio.TaskGroup() as group:
             for session in conversation.in_sessions(turns):
                 turn, due_s = session[0], None
                 if turn.due_s is not None:
-                    if offset_s is None:  # a resumed run begins with its first open turn
-                        offset_s = time.perf_counter() + _COARSE_S - turn.due_s
-                    due_s = offset_s + turn.due_s
+                    due_s = clock.read(turn.due_s)
                     await _until(due_s)
                 elif self._slots is not None:
                     await self._slots.acquire()

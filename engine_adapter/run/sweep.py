@@ -126,7 +126,7 @@ def _require_searchable(file: Path, rollout: Rollout) -> None:
 
 
 def _at_rate(rollout: Rollout, rate: float, baseline: Route, candidate: Route) -> Configuration:
-    arrivals = {"mode": "poisson", "rate": rate, "concurrency": None, "loop": "shared"}
+    arrivals = {"mode": "poisson", "rate": rate, "concurrency": None}
     label = f"r{rate:g}"
     update = {
         "rollout": f"{rollout.rollout}-{label}",

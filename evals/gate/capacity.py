@@ -64,7 +64,7 @@ def other_loads(evidence: Evidence) -> Iterator[Obstacle]:
         for arm, load in loads.items()
     )
     words = (
-        f"throughput is compared at one number in flight, which was {shown} (mean); replay with "
-        "`load: {loop: per_arm}`, in which each arm keeps the same number"
+        f"throughput is compared at one number in flight, which was {shown} (mean); replay in a "
+        "closed loop (`load: {concurrency: 8}`), in which each arm keeps the same number"
     )
     yield Obstacle(Reason.MISMATCH, words)

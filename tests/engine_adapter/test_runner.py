@@ -7,7 +7,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib.metadata import version
 
@@ -196,34 +196,53 @@ def test_an_answer_that_the_engine_aborted_failed() -> None:
     assert (aborted.error_type, aborted.output_tokens) == ("finish_abort", 1)
 
 
-def test_each_arm_can_keep_a_loop_of_its_own() -> None:
+def waiting(wait: Callable[[], None] = lambda: None) -> ScriptedEngine:
+    """Return an engine that answers each prompt after the wait."""
+    return ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
+
+
+@pytest.mark.parametrize("load", [{}, {"mode": "constant", "rate": 1000}])
+def test_each_arm_has_its_own_slots(load: dict[str, object]) -> None:
     """A slower arm has no more requests in flight than the other, and delays it in nothing."""
-    held, first_done = threading.Event(), []
+    held, done = threading.Event(), []
 
     def wait_for_baseline() -> None:
         assert held.wait(30)
 
-    fast = script(**{f"say_{i}": ScriptedAnswer(chunks=("a",)) for i in range(4)})
-    slow = ScriptedEngine(
-        {f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait=wait_for_baseline
-    )
-
     def record(made: Generation) -> None:
-        first_done.append(made)
-        if sum(one.arm is B for one in first_done) == len(PROMPTS):
+        done.append(made)
+        if sum(one.arm is B for one in done) == len(PROMPTS):
             held.set()
 
-    schedule = turns(PROMPTS, Load(warmup=0), seed=1)
-    asyncio.run(
-        runner.run(
-            experiment(fast, slow), schedule, concurrency=2, record=record, loop_per_arm=True
-        )
-    )
-    assert [made.arm for made in first_done[:4]] == [B] * 4
-    assert {arm: max(g.concurrency or 0 for g in first_done if g.arm is arm) for arm in (B, C)} == {
-        B: 2,
-        C: 2,
-    }
+    schedule = turns(PROMPTS, Load.model_validate({"warmup": 0} | load), seed=1)
+    arms = experiment(waiting(), waiting(wait_for_baseline))
+    asyncio.run(runner.run(arms, schedule, concurrency=2, record=record))
+    assert [made.arm for made in done] == [B] * 4 + [C] * 4
+    assert max(made.concurrency or 0 for made in done if made.arm is C) == 2
+
+
+def test_arms_take_turns_at_a_concurrency_of_one() -> None:
+    """Arms that share a machine do not disturb each other then."""
+    lone, met = threading.Lock(), []
+
+    def wait() -> None:
+        met.append(not lone.acquire(blocking=False))
+        time.sleep(0.01)
+        lone.release()
+
+    made = run(experiment(waiting(wait), waiting(wait)), turns(PROMPTS, Load(warmup=0), seed=1))
+    assert met == [False] * 8
+    assert [one.arm for one in made] == [B, C, C, B] * 2
+
+
+def test_a_resumed_open_loop_keeps_the_arms_in_step() -> None:
+    """The first open turn is soon; the other arm's follows as much later as it is due later."""
+    schedule = [
+        Turn(PROMPTS[0], 0, B, due_s=10.0),
+        Turn(PROMPTS[1], 0, C, due_s=10.2),
+    ]
+    first, second = run(experiment(waiting(), waiting()), schedule)
+    assert second.start_unix_ns - first.start_unix_ns >= 190_000_000
 
 
 def test_a_closed_loop_keeps_its_concurrency() -> None:
@@ -238,12 +257,11 @@ def test_a_closed_loop_keeps_its_concurrency() -> None:
         with lock:
             peak[0] -= 1
 
-    engine = ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
     schedule = turns(PROMPTS, Load(warmup=0), seed=1)
-    made = run(experiment(engine, engine), schedule, concurrency=3)
+    made = run(experiment(waiting(), waiting(wait)), schedule, concurrency=3)
     assert len(made) == 8
     assert peak[1] == 3
-    assert max(g.concurrency or 0 for g in made) == 3
+    assert max(g.concurrency or 0 for g in made if g.arm is C) == 3
 
 
 def generations(count: int) -> list[Generation]:

@@ -266,4 +266,4 @@ def test_throughput_is_compared_at_one_number_in_flight(
     slow = evidence_of(in_loops(side, candidate_s=1.02, load={"baseline": 8, "candidate": 4}))
     other = lone(decide(slow, rules, rollout="r"))
     assert (other.outcome, other.reason) == (Outcome.INCONCLUSIVE, Reason.MISMATCH)
-    assert "`load: {loop: per_arm}`" in other.message
+    assert "`load: {concurrency: 8}`" in other.message

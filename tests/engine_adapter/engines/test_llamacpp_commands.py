@@ -238,7 +238,7 @@ def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path) -> None:
     """Each arm keeps two requests in flight; good requests and bands of input tokens are cells."""
     path = rollout(tmp_path, command, "3")
     document = yaml.safe_load(path.read_text()) | {"policy": "policy.yaml"}
-    document["load"] = {"max_prompts": 40, "warmup": 1, "concurrency": 2, "loop": "per_arm"}
+    document["load"] = {"max_prompts": 40, "warmup": 1, "concurrency": 2}
     path.write_text(yaml.safe_dump(document))
     (tmp_path / "policy.yaml").write_text(CAPACITY)
     with running(tmp_path / "d.db", tmp_path / "log") as url:
