@@ -50,6 +50,7 @@ def _findings(
         )
         yield from arm_checks.of_sampling(arm, requests)
     yield from arm_checks.of_workload(rollout, prompts)
+    yield from pair_checks.of_load(rollout)
     for candidate in candidates:
         for finding in pair_checks.of_pair(baseline, candidate, changes[candidate.name]):
             named = "" if rollout.family is None else f"{candidate.name}: "

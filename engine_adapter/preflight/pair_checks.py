@@ -1,12 +1,15 @@
 """Checks of the two arms against each other."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from collector.contract import Change
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.differences import of_change
-from engine_adapter.preflight.findings import Finding, error, warning
+from engine_adapter.preflight.findings import Finding, error, note, warning
 from engine_adapter.preflight.refusals import Refusal
+from engine_adapter.routes import HttpRoute, Route
+from engine_adapter.run.rollout_file import Rollout
 
 _REFUSED_WITH_SPECULATION = {"vllm": ("min_p", "logit_bias")}
 """Request keys that an engine answers with 400 if it speculates."""
@@ -21,6 +24,32 @@ def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator
     yield from _prompts(baseline, candidate)
     yield from _parameters(baseline, candidate)
     yield from _scheduling(baseline, candidate)
+
+
+def of_load(rollout: Rollout) -> Iterator[Finding]:
+    """Yield a note if arms answer at the same time on one machine."""
+    machines = [_machine(route) for route in rollout.routes.values()]
+    shared = sorted({one for one in machines if machines.count(one) > 1})
+    if shared and (rollout.load.is_open or (rollout.load.concurrency or 1) > 1):
+        yield note(
+            "shared_machine",
+            "arms on one machine answer at the same time: unless each has hardware of its own, "
+            "their times hold what they take from each other",
+            evidence=f"both on {' and '.join(shared)}, with load {_load_words(rollout)}",
+            fix="give each arm its own GPU, or let them take turns: `load: {concurrency: 1}`",
+        )
+
+
+def _machine(route: Route) -> str:
+    """Return the host of a server, or the device of a model in this process."""
+    if isinstance(route, HttpRoute):
+        return urlsplit(route.url).hostname or route.url
+    return f"this process's {route.device}"
+
+
+def _load_words(rollout: Rollout) -> str:
+    load = rollout.load
+    return f"`mode: {load.mode}`" if load.is_open else f"`concurrency: {load.concurrency}`"
 
 
 def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:

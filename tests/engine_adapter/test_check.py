@@ -12,14 +12,15 @@ import yaml
 from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
 from typer.testing import CliRunner
 
-from collector.contract import Speculation
+from collector.contract import Arm, Speculation
 from draftgate.commands import app
 from engine_adapter.engines import Probe
 from engine_adapter.preflight.arm_checks import of_arm, of_sampling
 from engine_adapter.preflight.arms import ArmFacts
+from engine_adapter.preflight.pair_checks import of_load
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run.requests import request_of
-from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.rollout_file import Rollout, Sampling
 from engine_adapter.workload import Prompt
 
 Findings = dict[str, dict[str, str]]
@@ -66,6 +67,44 @@ def test_a_sound_comparison_has_no_errors(random_pair: dict[str, Path], tmp_path
     target = local(random_pair["target"])
     code, found = check(tmp_path, target, target | {"draft_model": str(random_pair["draft"])})
     assert (code, found) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("load", "shown"),
+    [
+        ({"concurrency": 4}, "`concurrency: 4`"),
+        ({"mode": "poisson", "rate": 2}, "`mode: poisson`"),
+        ({"concurrency": 1}, None),
+        ({}, None),
+    ],
+)
+def test_arms_that_slow_each_other_down_are_noted(
+    random_pair: dict[str, Path], tmp_path: Path, load: dict[str, object], shown: str | None
+) -> None:
+    """One machine, and requests at both arms at once."""
+    target = local(random_pair["target"])
+    _, found = check(tmp_path, target, target, load=load)
+    if shown is None:
+        assert "shared_machine" not in found
+    else:
+        assert found["shared_machine"]["severity"] == "note"
+        assert (
+            found["shared_machine"]["evidence"] == f"both on this process's cpu, with load {shown}"
+        )
+
+
+def test_arms_on_machines_of_their_own_are_not_noted() -> None:
+    """Hosts are compared; ports are not."""
+    for urls, noted in (
+        (("http://a:1/v1", "http://b:1/v1"), False),
+        (("http://a:1/v1", "http://a:2/v1"), True),
+    ):
+        arms = {
+            arm: {"engine": "vllm", "url": url, "model": "m"}
+            for arm, url in zip(Arm, urls, strict=True)
+        }
+        document = {"rollout": "r", "workload": "w", "load": {"concurrency": 2}} | arms
+        assert bool([*of_load(Rollout.model_validate(document))]) is noted
 
 
 def test_models_that_differ_are_found(random_pair: dict[str, Path], tmp_path: Path) -> None:
