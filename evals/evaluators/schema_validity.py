@@ -29,7 +29,7 @@ class SchemaValidity:
     """
 
     name = "json-schema"
-    version = "3"
+    version = "4"
     metric = "schema_validity"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.SCHEMA})
 

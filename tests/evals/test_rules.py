@@ -7,7 +7,7 @@ import pytest
 
 from collector.contract import Content
 from evals.evaluators import TaskCompletion
-from evals.evaluators.conversation import Call, calls_in_text
+from evals.evaluators.written_calls import Call, calls_in_text
 
 WEATHER = {
     "name": "weather.get",
@@ -178,7 +178,15 @@ _WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
         (f"[TOOL_CALLS] [{_WRITTEN}]", 1),
         ('<function=f>{"a": 1}</function>', 1),
         ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', 1),
+        ("<tool_call>\n{'name': 'f', 'arguments': {'a': 1}}\n</tool_call>", 1),
+        ("<tool_call><function=f>\n<parameter=a>\n1\n</parameter>\n</function></tool_call>", 1),
+        ("To answer, I call:\n```python\nf(a=1)\n```", 1),
+        ("I will use [f(a=1), f(a=1)] to find it.", 2),
+        ("f(a=1)\nf(a=1)", 2),
+        ("<|python_tag|>f.call(a=1)", 1),
         ('The record {"name": "Bob"} is no call.', 0),
+        ("The function f(a=1) is fast, as f(1) is.", 0),
+        ("```python\nx = f(a=1)\n```", 0),
         ("{" * 100_000, 0),
     ],
 )

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from evals.evaluators.answers import NotJsonError, json_value
-from evals.evaluators.conversation import Call, Response
+from evals.evaluators.conversation import Response
 from evals.evaluators.reference import Actions, EndState
 from evals.evaluators.rules.json_values import difference
 from evals.evaluators.rules.outcome import RuleResult
+from evals.evaluators.written_calls import Call
 
 
 def actions(history: Iterable[Call | Response], reference: Actions) -> RuleResult:

@@ -6,10 +6,11 @@ from typing import Any
 
 from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
-from evals.evaluators.conversation import answered_calls, calls_in_text, recorded_calls
+from evals.evaluators.conversation import answered_calls, recorded_calls
 from evals.evaluators.json_position import fault_in
 from evals.evaluators.json_schema import faults, require_unredacted
 from evals.evaluators.rules.outcome import RuleResult
+from evals.evaluators.written_calls import calls_in_text
 
 _MARKERS = re.compile(r"<tool_call>|<\|tool_call|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
 """Markers that models write before a call; they stay in the text if the call cannot be parsed."""

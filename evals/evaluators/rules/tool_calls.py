@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evals.evaluators.conversation import Call
 from evals.evaluators.reference import ToolCalls, WantedCall
 from evals.evaluators.rules.json_values import is_number, short
 from evals.evaluators.rules.outcome import RuleResult
+from evals.evaluators.written_calls import Call
 
 FIELDS = "$fields"
 OPTIONAL = "$optional"

@@ -1,0 +1,170 @@
+"""Read tool calls from a text: as JSON, between the markers of models, or as Python calls."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evals.evaluators.answers import NotJsonError, json_value
+
+_FUNCTION_TAG = re.compile(
+    r"<function=(?P<name>[\w.-]{1,200})>(?P<arguments>.*?)</function>", re.DOTALL
+)
+_PARAMETER_TAG = re.compile(
+    r"<parameter=(?P<name>[\w.-]{1,200})>(?P<value>.*?)</parameter>", re.DOTALL
+)
+_MARKED = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_PYTHON = re.compile(
+    r"```(?:python|tool_code|tool_calls?)?[ \t]*\n(?P<code>[^`]+)```|<\|python_tag\|>(?P<tagged>.+)"
+    r"|(?P<list>\[\s*[A-Za-z_][\w.]*\([^\n]*\)\s*\])"
+)
+"""Where Python calls stand within prose."""
+_JSON_START = re.compile(r"[{\[](?=\s*[\"{\[])")
+_MOST_VALUES = 200
+"""Limit on the JSON values that are parsed in one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call."""
+
+    name: str
+    arguments: Mapping[str, Any]  # Any: JSON values
+    id: str | None = None
+
+
+def calls_in_text(text: str) -> tuple[Call, ...]:
+    """Return the calls in a text: JSON or Python calls alone, marked, or as JSON within prose."""
+    try:
+        return _calls_of(json_value(text))
+    except NotJsonError:
+        return _python_calls(text) or _calls_within(text)
+
+
+def _calls_of(value: object) -> tuple[Call, ...]:
+    """Read a JSON value as calls; return none if any part of it is no call."""
+    items = value if isinstance(value, list) else [value]
+    calls = [json_call(item) for item in items]
+    return tuple(call for call in calls if call) if all(calls) else ()
+
+
+def _calls_within(text: str) -> tuple[Call, ...]:
+    """Return the calls between the markers of Hermes, Llama or Mistral, otherwise those in prose.
+
+    JSON in prose is a call only if it has both a name and arguments; Python calls in prose count
+    only as a list, or as a whole block of code.
+    """
+    named = [(m["name"], _tagged(m["arguments"])) for m in _FUNCTION_TAG.finditer(text)]
+    if named:
+        return tuple(
+            call for name, given in named if (call := json_call({"name": name, "arguments": given}))
+        )
+    quoted = [value for m in _MARKED.finditer(text) for value in _literal(m["call"])]
+    return tuple(_json_within(text)) or _calls_of(quoted) or _python_within(text)
+
+
+def _tagged(arguments: str) -> str | dict[str, object]:
+    """Return the arguments between `<parameter=…>` tags; the text if it has none."""
+    found = {m["name"]: _plain_value(m["value"]) for m in _PARAMETER_TAG.finditer(arguments)}
+    return found or arguments
+
+
+def _plain_value(text: str) -> object:
+    """Read a parameter between tags: JSON if it is a number, a list and the like, else the text."""
+    try:
+        return json_value(text)
+    except NotJsonError:
+        return text.strip("\n")
+
+
+def _literal(text: str) -> list[object]:
+    """Return the dictionaries of a call in Python's notation, as Hermes models write it."""
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return []
+    return [_tuples_as_lists(v) for v in (value if isinstance(value, list | tuple) else [value])]
+
+
+def _json_within(text: str) -> Iterator[Call]:
+    decoder, at = json.JSONDecoder(), 0
+    for _ in range(_MOST_VALUES):
+        match = _JSON_START.search(text, at)
+        if match is None:
+            return
+        try:
+            value, at = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            at = match.end()
+            continue
+        items = value if isinstance(value, list) else [value]
+        yield from (c for item in items if _is_call(item) and (c := json_call(item)))
+
+
+def _python_within(text: str) -> tuple[Call, ...]:
+    """Return the Python calls of a text's blocks of code and lists."""
+    blocks = [m["list"] or m["code"] or m["tagged"] for m in _PYTHON.finditer(text)]
+    return tuple(call for block in blocks for call in _python_calls(block))
+
+
+def _is_call(item: object) -> bool:
+    if not isinstance(item, dict):
+        return False
+    inner = item.get("function")
+    called = inner if isinstance(inner, dict) else item
+    return "name" in called and ("arguments" in called or "parameters" in called)
+
+
+def json_call(item: object) -> Call | None:
+    """Read `{"name": …, "arguments": …}`, bare or inside `{"function": …}` (OpenAI's API)."""
+    if not isinstance(item, dict):
+        return None
+    inner = item.get("function")
+    called = inner if isinstance(inner, dict) else item
+    name, arguments = called.get("name"), called.get("arguments", called.get("parameters", {}))
+    if isinstance(arguments, str):
+        try:
+            arguments = json_value(arguments) if arguments.strip() else {}
+        except NotJsonError:
+            return None
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    return Call(name, arguments, item.get("id") if isinstance(item.get("id"), str) else None)
+
+
+def _python_calls(text: str) -> tuple[Call, ...]:
+    """Read Python code as calls, one a line or in a list; return none if any part is no call."""
+    try:
+        lines = ast.parse(text.strip().strip("`\n")).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    bodies = [line.value if isinstance(line, ast.Expr) else None for line in lines]
+    nodes = [
+        node
+        for body in bodies
+        for node in (body.elts if isinstance(body, ast.List | ast.Tuple) else [body])
+    ]
+    calls = [_python_call(node) for node in nodes]
+    return tuple(call for call in calls if call) if all(calls) else ()
+
+
+def _python_call(node: ast.expr | None) -> Call | None:
+    if not isinstance(node, ast.Call) or node.args or any(k.arg is None for k in node.keywords):
+        return None
+    try:
+        arguments = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    name = ast.unparse(node.func).removesuffix(".call")  # Llama's built-in tools
+    return Call(name, {k: _tuples_as_lists(v) for k, v in arguments.items()})
+
+
+def _tuples_as_lists(value: object) -> object:
+    """Turn tuples into lists, since JSON has no tuples."""
+    if isinstance(value, list | tuple):
+        return [_tuples_as_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _tuples_as_lists(item) for key, item in value.items()}
+    return value
