@@ -37,6 +37,8 @@ def main() -> int:
                         help="folder of bundles, logs and models")  # fmt: skip
     parser.add_argument("--port", type=int, default=18230,
                         help="of the collector; the next two are the servers'")  # fmt: skip
+    parser.add_argument("--again", action="store_true",
+                        help="run cells that have a result, too: in a new --work")  # fmt: skip
     parser.add_argument("--judge", action="store_true", help="judge what is stored again")
     parser.add_argument("--list", action="store_true", help="name the cells, and end")
     parser.add_argument("--table", action="store_true", help="write the table, and end")
@@ -57,7 +59,7 @@ def _run(wanted: list[Cell], given: argparse.Namespace) -> None:
     (work / "logs").mkdir(parents=True, exist_ok=True)
     done = {one.cell: one for one in results.read(RESULTS)}
     until_s = time.monotonic() + given.minutes * 60
-    servers, pair = Servers(work / "logs", port + 1), models.pair(work / "models")
+    servers = Servers(work / "logs", port + 1)
     database, log = work / "audit.db", work / "logs" / "collector.log"
     with collector_process.running(database, log, port=port) as url:
         try:
@@ -65,16 +67,23 @@ def _run(wanted: list[Cell], given: argparse.Namespace) -> None:
                 folder, before = work / "cells" / cell.name, done.get(cell)
                 if time.monotonic() > until_s:
                     break
+                pair = models.pair(cell.model, work / "models")
                 if given.judge and before is not None and before.data_hash is not None:
                     done[cell] = judge(cell, folder, pair, url, before)
-                elif not given.judge and not _is_done(before):
+                elif not given.judge and (given.again or not _is_done(before)):
                     done[cell] = run(cell, folder, pair, servers, url)
                 else:
                     continue
                 _print(done[cell])
-                results.write(RESULTS, list(done.values()))
+                _keep(done[cell])
         finally:
             servers.stop(*Arm)
+
+
+def _keep(one: Result) -> None:
+    """Write a cell's result beside those that another audit may have written meanwhile."""
+    others = [other for other in results.read(RESULTS) if other.cell != one.cell]
+    results.write(RESULTS, [*others, one])
 
 
 def _is_done(one: Result | None) -> bool:

@@ -34,16 +34,21 @@ DECODINGS: Final[Mapping[str, Decoding]] = {
     "json": Decoding("greedy, JSON by schema", {"temperature": 0}, "json"),
     "tools": Decoding("greedy, tools", {"temperature": 0}, "tool_call"),
     "top_p": Decoding("T 0.7, top-p 0.9", _SAMPLED | {"top_p": 0.9}, "demo"),
+    "unit": Decoding("T 1", {"temperature": 1}, "demo"),
     "hot": Decoding("T 1.5", {"temperature": 1.5}, "demo"),
     "top_k": Decoding("T 0.7, top-k 20", _SAMPLED | {"top_k": 20}, "demo"),
 }
 """In the order of the audit: what may end a server comes last."""
-GRID: Final = tuple(name for name in DECODINGS if name != "hot")
+GRID: Final = tuple(name for name in DECODINGS if name not in ("unit", "hot"))
 """What every release is asked; the others show what a patch changes."""
 _TELLING: Final = ((1, "greedy"), (1, "sampled"), (8, "greedy"), (8, "json"), (1, "top_k"))
 _PROMPTS: Final = {"demo": 32, "json": 32, "tool_call": 32}
 _PROMPTS_OF_A_PASS: Final = 150
 """4,000 tokens, which an audit of tokens by their law needs for a pass."""
+TINY, REAL = "tiny", "smollm2"
+"""The demo's pair, and SmolLM2-135M-Instruct."""
+_REAL_PROMPTS: Final = {"llamacpp": 96, "transformers": 28}
+"""Of the demo on a real model; in transformers such a cell takes ten minutes."""
 _GRAMMAR: Final = ("json", "tools")
 
 
@@ -57,16 +62,20 @@ class Cell(NamedTuple):
     in_flight: int
     patch: str | None = None
     """The patch of the candidate's code, which plants a fault or mends one."""
+    model: str = TINY
 
     @property
     def name(self) -> str:
         """The rollout's name."""
         parts = [self.engine, self.release, self.method, self.decoding, f"c{self.in_flight}"]
+        parts += [self.model] if self.model != TINY else []
         return "-".join([*parts, self.patch] if self.patch else parts)
 
     @property
     def prompts(self) -> int:
         """How many prompts it asks of each arm: a fault shows itself in far fewer than a pass."""
+        if self.model == REAL:
+            return _REAL_PROMPTS[self.engine]
         found = DECODINGS[self.decoding]
         if self.engine == "transformers" and found.sampling["temperature"] > 0:
             return _PROMPTS_OF_A_PASS
@@ -97,6 +106,13 @@ PATCHED: Final = (
     Cell("vllm", "0.32.0", "draft_model", "sampled", 1, "mended-expand"),
 )
 """Patches of releases, each in a copy of its environment."""
+ON_REAL_MODEL: Final = (
+    *(Cell("transformers", "5.23.0", "draft_model", decoding, 1, patch, REAL)
+      for decoding in ("unit", "sampled") for patch in (None, "no-residual", "generous")),
+    *(Cell("llamacpp", "2026.10.11549", "ngram", decoding, 1, None, REAL)
+      for decoding in ("greedy", "sampled", "top_p")),
+)  # fmt: skip
+"""Sampled answers of many likely tokens, which the tiny target does not give."""
 
 
 def _is_before(release: str, *number: int) -> bool:
@@ -113,6 +129,7 @@ def telling_cells() -> Iterator[Cell]:
     """Yield the first of these: what shows most faults in least time."""
     yield from _wave(first=True)
     yield from PATCHED
+    yield from ON_REAL_MODEL
 
 
 def _wave(*, first: bool) -> Iterator[Cell]:

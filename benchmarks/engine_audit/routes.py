@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import vllm_server
 
-from benchmarks.engine_audit.cells import DRAFT_TOKENS, Cell
+from benchmarks.engine_audit.cells import DRAFT_TOKENS, TINY, Cell
 from benchmarks.engine_audit.models import Pair
 from demo.story import DRAFT, IDENTITY_LAYERS
 from demo.story import TARGET as SHIPPED_TARGET
@@ -22,19 +22,22 @@ _ONE_THREAD: Final = {"NUMBA_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "K
 def route(cell: Cell, models: Pair, python: Path, *, speculates: bool) -> dict[str, Any]:
     """Return the route of an arm, as a rollout file has it."""
     if cell.engine == "transformers":
-        return _transformers(cell, speculates=speculates)
+        return _transformers(cell, models, speculates=speculates)
     start = _STARTS[cell.engine](cell, models, python, speculates=speculates)
     return {"engine": cell.engine, "model": "served", "url": _URL, "start": start}
 
 
-def _transformers(cell: Cell, *, speculates: bool) -> dict[str, Any]:
-    target: dict[str, Any] = {"engine": "transformers", "model": str(SHIPPED_TARGET)}
-    target["identity_layers"] = IDENTITY_LAYERS
+def _transformers(cell: Cell, models: Pair, *, speculates: bool) -> dict[str, Any]:
+    target: dict[str, Any] = {"engine": "transformers", "model": str(models.target)}
+    draft = models.draft
+    if cell.model == TINY:
+        target |= {"model": str(SHIPPED_TARGET), "identity_layers": IDENTITY_LAYERS}
+        draft = DRAFT
     if not speculates:
         return target
     if cell.method == "prompt_lookup":
         return target | {"prompt_lookup_num_tokens": DRAFT_TOKENS}
-    return target | {"draft_model": str(DRAFT), "num_speculative_tokens": DRAFT_TOKENS}
+    return target | {"draft_model": str(draft), "num_speculative_tokens": DRAFT_TOKENS}
 
 
 def _llamacpp(cell: Cell, models: Pair, python: Path, *, speculates: bool) -> str:

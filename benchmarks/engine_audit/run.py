@@ -9,12 +9,13 @@ from typing import Any, Final
 import yaml
 
 from benchmarks.engine_audit import product, routes
-from benchmarks.engine_audit.cells import DECODINGS, Cell
+from benchmarks.engine_audit.cells import DECODINGS, REAL, Cell
 from benchmarks.engine_audit.environments import python_of
 from benchmarks.engine_audit.models import Pair
 from benchmarks.engine_audit.results import DIED, Result, of_verdict
 from benchmarks.engine_audit.servers import Servers
 from collector.contract import Arm
+from demo.real.story import WORKLOAD as REAL_WORKLOAD
 from demo.story import WORKLOAD
 from engine_adapter.errors import EngineSetupError
 from engine_adapter.run.rollout_file import SHIPPED_WORKLOADS
@@ -93,12 +94,13 @@ def _rollout_file(cell: Cell, folder: Path, arms: dict[str, Any], collector: str
     tokens = _STRUCTURED_TOKENS if structured else _MAX_TOKENS
     document = {
         "rollout": cell.name,
-        "workload": str(_workload(decoding.workload, folder) if structured else WORKLOAD),
+        "workload": str(_workload(cell, folder)),
         "policy": str(POLICY),
         **arms,
         "sampling": {"max_tokens": tokens, "seed": 7, **decoding.sampling},
         "load": {
             "concurrency": cell.in_flight,
+            "loop": "per_arm" if cell.in_flight > 1 else "shared",
             "warmup": 2,
             "max_prompts": cell.prompts,
         },
@@ -108,12 +110,19 @@ def _rollout_file(cell: Cell, folder: Path, arms: dict[str, Any], collector: str
     return file
 
 
-def _workload(cohort: str, folder: Path) -> Path:
-    """Write the cohort's prompts of the shipped workload `structured`."""
-    lines = (SHIPPED_WORKLOADS / "structured.jsonl").read_text().splitlines()
+def _workload(cell: Cell, folder: Path) -> Path:
+    """Return the demo's prompts, or write those of the cell without limits of their own."""
+    cohort = DECODINGS[cell.decoding].workload
+    if cohort == "demo" and cell.model != REAL:
+        return WORKLOAD
+    source = REAL_WORKLOAD if cohort == "demo" else SHIPPED_WORKLOADS / "structured.jsonl"
+    prompts = [json.loads(line) for line in source.read_text().splitlines()]
+    if cohort == "demo":
+        kept = [{name: one[name] for name in ("id", "cohort", "messages")} for one in prompts]
+    else:
+        kept = [one for one in prompts if one["cohort"] == cohort]
     file = folder / "prompts.jsonl"
-    kept = [line for line in lines if json.loads(line)["cohort"] == cohort]
-    file.write_text("".join(f"{line}\n" for line in kept))
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in kept))
     return file
 
 

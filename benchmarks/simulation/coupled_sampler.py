@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.simulation.laws import Floats
+from benchmarks.simulation.speculative_sampler import Laws
 from evals.lossless.sampling_audit import Rescored, observe
 from evals.lossless.seeded_draws import distances
 
@@ -13,6 +14,7 @@ VOCABULARY = 64
 _NOISE = 0.01
 """Standard deviation of the logits' numerical differences between engine and rescorer."""
 _SHARE = 0.05
+_LEAST = 1e-12
 
 
 class Bug(StrEnum):
@@ -32,9 +34,15 @@ class Audited(NamedTuple):
     distances: Floats
 
 
-def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Audited:
-    """Draw tokens with a sampler that has a bug, and rescore them under the true distribution."""
-    logits = 2.0 * rng.normal(size=(tokens, VOCABULARY))
+def emitted(bug: Bug, tokens: int, rng: np.random.Generator, laws: Laws | None = None) -> Audited:
+    """Draw tokens with a sampler that has a bug, and rescore them under the true distribution.
+
+    `laws`: of the places in turn; a synthetic model's if `None`.
+    """
+    if laws is None:
+        logits = 2.0 * rng.normal(size=(tokens, VOCABULARY))
+    else:
+        logits = np.log(np.maximum(laws.p, _LEAST))
     used = logits + _NOISE * rng.normal(size=logits.shape)
     wrong = rng.random(tokens) < _SHARE
     if bug is Bug.COOL:
@@ -47,10 +55,11 @@ def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Audited:
         ranked = np.where(ranked.cumsum(axis=1) - ranked < 0.95, ranked, 0.0)
         ranked /= ranked.sum(axis=1, keepdims=True)
     drawn = rng.random(tokens)
-    place = np.minimum((ranked.cumsum(axis=1) < drawn[:, None]).sum(axis=1), VOCABULARY - 1)
+    place = np.minimum((ranked.cumsum(axis=1) < drawn[:, None]).sum(axis=1), logits.shape[1] - 1)
     token = order[np.arange(tokens), place]
     if bug is Bug.KEPT:
-        token = np.where(wrong, (0.7 * rng.normal(size=logits.shape) + logits).argmax(1), token)
+        drafts = 0.7 * rng.normal(size=logits.shape) + logits if laws is None else laws.q
+        token = np.where(wrong, drafts.argmax(axis=1), token)
     p = _softmax(logits)
     return Audited(observe(p, token, None, rng), distances(p, token, drawn, ranked=True))
 

@@ -1,6 +1,7 @@
-"""A speculative sampler over a synthetic model, with optional bugs."""
+"""A speculative sampler over given distributions, or a synthetic model's, with optional bugs."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,12 +22,33 @@ class Bug(StrEnum):
     TOP_P = "top-p .95 instead of 1"
 
 
-def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Rescored:
-    """Draw tokens with a sampler that has a bug, and rescore them under the true distribution."""
-    logits = 2.0 * rng.normal(size=(tokens, VOCABULARY))
+class Laws(NamedTuple):
+    """The distributions of target and draft at successive places, one row each."""
+
+    p: Floats
+    q: Floats
+
+    def starting_at(self, first: int, places: int) -> "Laws":
+        """Return so many places from the first on, around the end."""
+        rows = (first + np.arange(places)) % len(self.p)
+        return Laws(self.p[rows], self.q[rows])
+
+
+def synthetic(places: int, rng: np.random.Generator) -> Laws:
+    """Return the synthetic model's distributions."""
+    logits = 2.0 * rng.normal(size=(places, VOCABULARY))
     q = _softmax(logits + 0.7 * rng.normal(size=logits.shape))
-    p = _softmax(logits)
-    used = _softmax(logits / 0.9) if bug is Bug.COOL else _top_p(p) if bug is Bug.TOP_P else p
+    return Laws(_softmax(logits), q)
+
+
+def emitted(bug: Bug, tokens: int, rng: np.random.Generator, laws: Laws | None = None) -> Rescored:
+    """Draw tokens with a sampler that has a bug, and rescore them under the true distribution.
+
+    `laws`: of the places in turn; the synthetic model's if `None`.
+    """
+    p, q = laws or synthetic(tokens, rng)
+    q = q.copy()
+    used = _cooled(p) if bug is Bug.COOL else _top_p(p) if bug is Bug.TOP_P else p
     token, draft = np.zeros(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.int64)
     accepted, place = np.zeros(tokens, dtype=np.bool_), 0
     for t in range(tokens):
@@ -44,7 +66,12 @@ def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Rescored:
 
 
 def _draw(law: Floats, rng: np.random.Generator) -> int:
-    return min(int(np.searchsorted(law.cumsum(), rng.random())), VOCABULARY - 1)
+    return min(int(np.searchsorted(law.cumsum(), rng.random())), len(law) - 1)
+
+
+def _cooled(p: Floats) -> Floats:
+    raised = p ** (1 / 0.9)
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def _softmax(logits: Floats) -> Floats:
