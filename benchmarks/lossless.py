@@ -1,8 +1,9 @@
 """How many sampled tokens the lossless audit needs to detect a broken speculative sampler.
 
 A synthetic model (vocabulary of 64, drafts of 4) is sampled by a correct sampler and by five broken
-ones; each emitted token is rescored until the audit raises an alarm: with each place's draft known,
-and without, as in a rollout, whose spans do not hold drafts. A second table has a sampler that
+ones; each emitted token is rescored until the audit raises an alarm: by the tokens alone, as `gate
+--rescore` does; with the draft model's distributions, as with `--rescore-draft`; and with each
+place's drafted token known, too. A second table has a sampler that
 verifies drafts by the draws of the request's seed: tokens until the audit of the distribution, and
 that of the seeds (answers of 40 tokens), alarm. With `--smollm2` both tables are of a real model's
 distributions at the places of its own answers; its draft is the model without two of 30 layers.
@@ -36,15 +37,16 @@ _ANSWER_TOKENS = 40
 
 
 def detected(bug: Bug, given: argparse.Namespace, laws: Laws | None) -> dict[str, object]:
-    """Return a row: the median tokens to the alarm with drafts known and without."""
-    found: dict[str, list[float]] = {"drafts": [], "tokens": []}
+    """Return a row: the median tokens to the alarm, by how much is known."""
+    found: dict[str, list[float]] = {"tokens": [], "model": [], "drafts": []}
     for run in range(given.runs):
         rng = np.random.default_rng([given.seed, list(Bug).index(bug), run])
         seen = emitted(bug, given.tokens, rng, _from_anywhere(laws, given.tokens, rng))
         unknown = np.full(given.tokens, np.nan)
         for name, known in (
-            ("drafts", seen),
             ("tokens", seen._replace(contrast=unknown, acceptance=unknown)),
+            ("model", seen._replace(acceptance=unknown)),
+            ("drafts", seen),
         ):
             path = log_e_after_each(known, TOLERANCE)
             found[name].append(_first_alarm(path, np.arange(given.tokens)))
@@ -101,8 +103,8 @@ def main() -> int:
     started, real = time.process_time(), None
     if (models := given.smollm2) is not None:
         real = laws(models / "target", models / "draft", given.temperature, models)
-    print("| Sampler | Drafts known | Tokens alone |\n|---|---|---|")
-    rows = [_printed(detected(bug, given, real), "drafts", "tokens") for bug in Bug]
+    print("| Sampler | Tokens alone | Draft model | Drafts known |\n|---|---|---|---|")
+    rows = [_printed(detected(bug, given, real), "tokens", "model", "drafts") for bug in Bug]
     print("\n| Sampler that verifies by the seed's draws | Distribution | Seeds |\n|---|---|---|")
     coupled = [_printed(by_seed(bug, given, real), "law", "seeds") for bug in coupled_sampler.Bug]
     document = {

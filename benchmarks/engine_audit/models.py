@@ -74,9 +74,9 @@ def _real(folder: Path) -> Pair:
 
 def _dequantised(file: Path) -> Any:  # Any: transformers ships no types
     config = AutoConfig.from_pretrained(file.parent, gguf_file=file.name)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    weights = load_gguf_checkpoint(str(file), return_tensors=True, model_to_load=model)["tensors"]
-    model.load_state_dict(weights, strict=False)  # the output layer is the embedding
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)  # type: ignore[no-untyped-call]
+    read = load_gguf_checkpoint(str(file), return_tensors=True, model_to_load=model)  # type: ignore[no-untyped-call]
+    model.load_state_dict(read["tensors"], strict=False)  # the output layer is the embedding
     model.tie_weights()
     return model
 

@@ -65,7 +65,7 @@ def _judged(
     product.command(log, "evaluate", cell.name, *at)
     gated = product.command(
         log, "gate", cell.name, *at, "--policy", str(POLICY), "--rescore", str(models.rescored),
-        "--bundle", str(bundle), "--write", f"json={verdict}",
+        "--bundle", str(bundle), "--write", f"json={verdict}", *_draft_of(cell, models),
     )  # fmt: skip
     if gated == 2:  # unusable
         return Result(cell=cell, not_run=_last_line(log))
@@ -76,6 +76,12 @@ def _judged(
         seconds=round(time.monotonic() - started_s, 1),
         died=died,
     )
+
+
+def _draft_of(cell: Cell, models: Pair) -> list[str]:
+    if cell.model != REAL or cell.method != "draft_model":
+        return []
+    return ["--rescore-draft", str(models.draft)]
 
 
 def _arms(cell: Cell, models: Pair, servers: Servers, python: Path) -> dict[str, Any]:

@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from benchmarks.engine_audit.cells import DECODINGS, GRID, IN_FLIGHT, METHODS, RELEASES, Cell
+from benchmarks.engine_audit.cells import (
+    DECODINGS,
+    GRID,
+    IN_FLIGHT,
+    METHODS,
+    REAL,
+    RELEASES,
+    TINY,
+    Cell,
+)
 from benchmarks.engine_audit.environments import ROOT
 from benchmarks.engine_audit.results import FAULTS, Result
 
@@ -15,7 +24,7 @@ _CODES: Final = {words: code for words, (code, _) in FAULTS.items()}
 
 def filled(text: str, results: Sequence[Result]) -> str:
     """Return the document's text with the tables between their marks."""
-    tables = {"releases": _releases(results), "patches": _patches(results)}
+    tables = {"releases": _releases(results), "patches": _patches(results), "real": _real(results)}
     for name, lines in tables.items():
         begin = _BEGIN.format(name)
         before, _, rest = text.partition(begin)
@@ -72,11 +81,25 @@ def _patches(results: Sequence[Result]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for one in results:
         cell = one.cell
-        if cell.patch is not None and one.not_run is None:
+        if cell.patch is not None and cell.model == TINY and one.not_run is None:
             yield (
                 f"| `{cell.patch}` | {cell.engine} {cell.release} | "
                 f"{DECODINGS[cell.decoding].words} | {one.outcome} | {_rate(one)} | {one.pairs} | "
                 f"{one.words} |"
+            )
+
+
+def _real(results: Sequence[Result]) -> Iterator[str]:
+    yield "| Release | Patch | Decoding | Lossless | Accepted | Speed-up | Answers | Finding |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for one in results:
+        cell = one.cell
+        if cell.model == REAL and one.not_run is None:
+            patch = f"`{cell.patch}`" if cell.patch else ""
+            yield (
+                f"| {cell.engine} {cell.release}, `{cell.method}` | {patch} | "
+                f"{DECODINGS[cell.decoding].words} | {one.outcome} | {_rate(one)} | "
+                f"{_speed(one)} | {one.pairs} | {one.words} |"
             )
 
 

@@ -32,8 +32,8 @@ def laws(target: Path, draft: Path, temperature: float, kept_in: Path) -> Laws:
 
 
 def _made(target: Path, draft: Path, temperature: float) -> Laws:
-    models = [AutoModelForCausalLM.from_pretrained(folder).eval() for folder in (target, draft)]
-    tokenizer = AutoTokenizer.from_pretrained(target)
+    models: list[Any] = [AutoModelForCausalLM.from_pretrained(one) for one in (target, draft)]
+    tokenizer: Any = AutoTokenizer.from_pretrained(target)  # Any: transformers is untyped here
     torch.manual_seed(7)
     rows = []
     for line in WORKLOAD.read_text().splitlines()[:_PROMPTS]:

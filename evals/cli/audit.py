@@ -10,7 +10,7 @@ from rich.progress import track
 from collector.client import Client
 from collector.client.command_line import Collector, Database
 from collector.contract import Arm
-from evals.cli.options import Rollout, usable
+from evals.cli.options import RescoreDraft, Rollout, usable
 from evals.exit_codes import EXIT
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import ArmAudit, AuditResult, AuditTally
@@ -25,6 +25,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     rescore: Annotated[str, typer.Option("--rescore", help="The baseline's model.")],
     *,
+    rescore_draft: RescoreDraft = None,
     arm: Annotated[Arm, typer.Option(help="Arm whose answers are audited.")] = Arm.CANDIDATE,
     tolerance: Annotated[
         float, typer.Option(min=0.0, max=0.05, help="Bias that numerics may cause.")
@@ -44,8 +45,9 @@ def audit_(  # noqa: PLR0913  # one argument an option
     with usable(), Client.opened(collector, database) as client:
         require(client, rollout)
         rescorer = TransformersRescorer(rescore)
+        draft = None if rescore_draft is None else rescorer.draft(rescore_draft)
         audited = {
-            one: _audited(client, rollout, one, ArmAudit(rescorer, tolerance, seed))
+            one: _audited(client, rollout, one, ArmAudit(rescorer, tolerance, seed, draft=draft))
             for one in dict.fromkeys((arm, Arm.BASELINE))
         }
     control = None if arm is Arm.BASELINE else audited[Arm.BASELINE]

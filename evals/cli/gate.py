@@ -16,7 +16,7 @@ from evals import arm_report
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.arm_grid import grid
-from evals.cli.options import PolicyOfRollout, usable
+from evals.cli.options import PolicyOfRollout, RescoreDraft, usable
 from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_of
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled
@@ -85,6 +85,7 @@ def gate(  # noqa: PLR0913  # one argument an option
         str | None,
         typer.Option("--rescore", help="The baseline's model, to rescore where answers differ."),
     ] = None,
+    rescore_draft: RescoreDraft = None,
     bundle: Annotated[
         Path | None,
         typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
@@ -123,6 +124,7 @@ def gate(  # noqa: PLR0913  # one argument an option
             since_step=since_step,
             control=control,
             rescore=rescore,
+            rescore_draft=rescore_draft,
             bundle=bundle,
             sign=_signing_for(bundle, signing_of(sign_key, sign_command, judged_by)),
             files=[_file_of(one) for one in writes or ()],
@@ -157,6 +159,7 @@ class _Wanted(NamedTuple):
     since_step: bool
     control: str | None
     rescore: str | None
+    rescore_draft: str | None
     bundle: Path | None
     sign: Signing | None
     files: Sequence[tuple[str, Path]]
@@ -183,7 +186,8 @@ def _judged(
     given = _tables(client, rollouts, chosen.policy, since_step=wanted.since_step)
     table, equal = pooled(given), None if control is None else load_pairs(client, control)
     if chosen.policy.lossless is not None:
-        comparer = Comparer(wanted.rescore, chosen.policy.lossless.tolerance)
+        tolerance = chosen.policy.lossless.tolerance
+        comparer = Comparer(wanted.rescore, tolerance, wanted.rescore_draft)
         equal = comparer.control(client, control, equal)
         named = zip(rollouts, given, strict=True)
         table = pooled([comparer.rollout(client, name, one) for name, one in named])

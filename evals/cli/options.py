@@ -28,6 +28,14 @@ PolicyOfRollout = Annotated[
 ]
 
 
+RescoreDraft = Annotated[
+    str | None,
+    typer.Option(
+        "--rescore-draft", help="The draft model, to see sampled tokens that it finds too likely."
+    ),
+]
+
+
 def usable() -> AbstractContextManager[None]:
     """Print errors of unusable input on one line, and exit with code 2."""
     return one_line_errors(EvalsError, ClientError)

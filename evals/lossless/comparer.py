@@ -16,12 +16,13 @@ class Comparer:
     The audits continue over all rollouts of a release.
     """
 
-    def __init__(self, model: str | None, tolerance: float) -> None:
-        """Load the baseline's model, if given; raises `RescoringError`."""
+    def __init__(self, model: str | None, tolerance: float, draft: str | None = None) -> None:
+        """Load the baseline's model and the draft model, if given; raises `RescoringError`."""
         self._rescorer = None if model is None else TransformersRescorer(model)
         self._audits = None
         if self._rescorer is not None:
-            self._audits = {arm: ArmAudit(self._rescorer, tolerance) for arm in Arm}
+            drafts = None if draft is None else self._rescorer.draft(draft)
+            self._audits = {arm: ArmAudit(self._rescorer, tolerance, draft=drafts) for arm in Arm}
         self._noise = 0.0
 
     def control(

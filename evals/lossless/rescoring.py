@@ -58,6 +58,15 @@ class TransformersRescorer:
         self.vocabulary = int(self._model.config.vocab_size)
         self.end_token = int(ends[0] if isinstance(ends, list) else ends)
 
+    def draft(self, model: str | Path) -> "TransformersRescorer":
+        """Load the draft model; raises `RescoringError`, also if its tokenizer is another."""
+        found = TransformersRescorer(model)
+        if found._tokenizer.get_vocab() != self._tokenizer.get_vocab():
+            raise RescoringError(
+                f"--rescore-draft {model}: its tokenizer is not that of the baseline's model"
+            )
+        return found
+
     def tokens(self, text: str) -> list[int]:
         """Return an answer's tokens, without special tokens."""
         return [int(t) for t in self._tokenizer(text, add_special_tokens=False)["input_ids"]]

@@ -14,7 +14,7 @@ from collector.contract import Generation, SamplerSteps, not_modelled, read_samp
 from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
 from evals.lossless.sampler_law import law
-from evals.lossless.sampling_audit import ALARM, Floats, SamplingAudit, observe
+from evals.lossless.sampling_audit import ALARM, Drafts, Floats, SamplingAudit, observe
 from evals.lossless.seeded_draws import misses
 from evals.stats.bets import Bets
 
@@ -98,9 +98,19 @@ class ArmAudit:
     of them are those that the seed gives: then the count is wrong, and the answer is audited.
     """
 
-    def __init__(self, rescorer: SequenceRescorer, tolerance: float, seed: int = 0) -> None:
-        """Start an audit; `seed` seeds the random numbers of the rank-PIT."""
-        self._rescorer = rescorer
+    def __init__(
+        self,
+        rescorer: SequenceRescorer,
+        tolerance: float,
+        seed: int = 0,
+        *,
+        draft: SequenceRescorer | None = None,
+    ) -> None:
+        """Start an audit; `seed` seeds the random numbers of the rank-PIT.
+
+        With the draft model, tokens that it finds likelier than the target are counted as well.
+        """
+        self._rescorer, self._draft = rescorer, draft
         self._state = SamplingAudit.begin(tolerance)
         self._misses = Bets(tolerance)
         self._rng = np.random.default_rng(seed)
@@ -118,12 +128,23 @@ class ArmAudit:
             return AuditedAnswer(left_out=CUT)
         if one.seed is not None:
             self._seeds.add(one.seed)
-        self._state = self._state.after(observe(laws, tokens, None, self._rng))
+        drafts = self._drafts(usable, laws)
+        self._state = self._state.after(observe(laws, tokens, drafts, self._rng))
         audited = AuditedAnswer(len(tokens), self._state.log_e)
         if missed is None:
             return audited
         self._misses = self._misses.after(missed)
         return audited._replace(seeded_tokens=len(missed), seeded_log_e=self._misses.log_e)
+
+    def _drafts(self, answer: "_Usable", laws: Floats) -> Drafts | None:
+        """Return the draft model's distributions under the answer's sampler, if there is one."""
+        if self._draft is None:
+            return None
+        logits = self._draft.answer_logits(answer.prompt, answer.tokens)
+        padded = np.full(laws.shape, -np.inf)
+        common = min(laws.shape[1], logits.shape[1])  # models pad a vocabulary differently
+        padded[:, :common] = logits[:, :common]
+        return Drafts(law(padded, answer.steps))
 
 
 class _Usable(NamedTuple):

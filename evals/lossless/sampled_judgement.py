@@ -10,7 +10,8 @@ from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Alarm
 from evals.lossless.sampling_audit import ALARM
 
 ENOUGH_TOKENS = 4000
-"""Minimum tokens for a pass; by then the audit had detected each planted fault in most runs."""
+"""Minimum tokens for a pass; by then the audit with the draft model had detected most planted
+faults in most runs. Without that model two of five stay unseen."""
 ENOUGH_SEEDED_TOKENS = 500
 """Minimum for a pass if both arms' tokens are those that the seeds give; by then this audit had
 detected each planted fault in most runs."""

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 class Rescored(NamedTuple):
     """Each emitted token's statistics, minus their expectations under the baseline.
 
-    Under the baseline `decile` is uniform and the others have mean 0. NaN if there was no draft.
+    Under the baseline `decile` is uniform and the others have mean 0. NaN if unknown.
     """
 
     decile: Ints
@@ -41,8 +41,9 @@ class Drafts(NamedTuple):
 
     probabilities: Floats
     """q, one row per token."""
-    token: Ints
-    accepted: NDArray[np.bool_]
+    token: Ints | None = None
+    """The drafted tokens; `None` if they are unknown, as `accepted` then is."""
+    accepted: NDArray[np.bool_] | None = None
 
 
 def observe(
@@ -69,8 +70,10 @@ def observe(
     with np.errstate(invalid="ignore", divide="ignore"):
         likelier = q > probabilities
         contrast = likelier[rows, token] - np.where(likelier, probabilities, 0.0).sum(axis=1)
-        ratio = probabilities[rows, drafts.token] / q[rows, drafts.token]
-        acceptance: Floats = drafts.accepted - np.minimum(1.0, ratio)
+        acceptance = none
+        if drafts.token is not None and drafts.accepted is not None:
+            ratio = probabilities[rows, drafts.token] / q[rows, drafts.token]
+            acceptance = drafts.accepted - np.minimum(1.0, ratio)
     return Rescored(
         decile, top1, np.where(drafted, contrast, np.nan), np.where(drafted, acceptance, np.nan)
     )

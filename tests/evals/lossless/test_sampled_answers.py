@@ -16,9 +16,11 @@ from collector.client import Client
 from collector.contract import Arm, Content
 from demo.collector_process import running
 from draftgate.commands import app
+from evals.errors import RescoringError
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import CUT, ArmAudit
 from evals.lossless.sampler_law import law
+from evals.lossless.sampling_audit import ALARM
 from evals.lossless.seeded_draws import draws
 
 SEED = 45
@@ -152,6 +154,53 @@ def test_tokens_that_the_seed_confirms_are_audited_whatever_the_engine_counts(
     found = ArmAudit(rescorer, 0.005).take(one)
     assert (found.tokens, found.seeded_tokens) == ((12, 12) if answers else (None, None))
     assert found.left_out == (None if answers else CUT)
+
+
+def sampled(
+    target: TransformersRescorer, draft: TransformersRescorer, prompt: list[int], seed: int
+) -> str:
+    """Return the ids of twelve tokens whose rejected drafts are drawn again from the target."""
+    rng, tokens = np.random.default_rng(seed), list[int]()
+    while len(tokens) < 12:
+        p, q = (
+            law(one.next_logits([*prompt, *tokens])[None], TEMPERATURE)[0]
+            for one in (target, draft)
+        )
+        token = int(rng.choice(len(q), p=q))
+        accepted = rng.random() < p[token] / q[token]
+        tokens.append(token if accepted else int(rng.choice(len(p), p=p)))
+    return ",".join(map(str, tokens))
+
+
+def test_the_draft_model_shows_what_the_tokens_alone_do_not(
+    random_pair: dict[str, Path], generation_of: Any
+) -> None:
+    """A rejected draft token drawn again from the target: too many tokens are the draft's."""
+    target = TransformersRescorer(random_pair["target"])
+    draft = target.draft(random_pair["draft"])
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "the order"}]}])
+    prompt = target.prompt_tokens(asked)
+    assert prompt is not None
+    alone, both = ArmAudit(target, 0.005), ArmAudit(target, 0.005, draft=draft)
+    for seed in range(60):
+        one = generation_of(
+            1, "", provider="transformers", seed=seed, sampler="temperature=0.9",
+            temperature=0.9, output_tokens=12, finish_reasons=("length",),
+        )  # fmt: skip
+        ids = sampled(target, draft, prompt, seed)
+        content = Content(input_messages=asked, output_messages=one.content.output_messages,
+                          output_token_ids=ids)  # fmt: skip
+        tokens, drafted = (audit.take(replace(one, content=content)) for audit in (alone, both))
+    assert tokens.log_e is not None
+    assert drafted.log_e is not None
+    assert tokens.log_e < np.log(ALARM) < drafted.log_e
+
+
+def test_a_draft_with_another_tokenizer_is_refused(random_pair: dict[str, Path]) -> None:
+    """Its distributions would be of other tokens."""
+    target = TransformersRescorer(random_pair["target"])
+    with pytest.raises(RescoringError, match="its tokenizer is not"):
+        target.draft(random_pair["stranger"])
 
 
 @pytest.mark.slow
