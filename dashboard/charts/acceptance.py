@@ -29,11 +29,7 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
             axis=alt.Axis(title="accepted ÷ proposed draft tokens", format="%", tickCount=5),
         ),
         y=alt.Y("series:N", sort=[row["series"] for row in rows], title=None),
-        tooltip=[
-            alt.Tooltip("series:N", title="Cohort"),
-            alt.Tooltip("text:N", title="Acceptance"),
-            alt.Tooltip("counts:N", title="Counts"),
-        ],
+        tooltip=look.tooltips(series="Cohort", text="Acceptance", counts="Counts"),
     )
     # The label of a long bar is drawn inside it: outside, it would leave the chart.
     outside = base.transform_filter("datum.rate <= 0.6").mark_text(
@@ -59,20 +55,15 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Spec:
             ),
             scale=alt.Scale(nice=False, padding=14),
         ),
-        y=alt.Y(
-            "rate:Q",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(title="accepted ÷ proposed at the position", format="%", tickCount=5),
-        ),
+        y=look.rate_axis("accepted ÷ proposed at the position"),
         color=look.series_colour("series", names),
     )
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         shape=look.series_shape("series", names),
         tooltip=[
-            alt.Tooltip("series:N", title="Cohort"),
+            *look.tooltips(series="Cohort"),
             alt.Tooltip("position:Q", title="Draft position"),
-            alt.Tooltip("text:N", title="Accepted"),
-            alt.Tooltip("drafts:N", title="Proposed there"),
+            *look.tooltips(text="Accepted", drafts="Proposed there"),
         ],
     )
     return look.layered(base.mark_line(strokeWidth=2), points)

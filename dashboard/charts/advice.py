@@ -43,20 +43,11 @@ def k_sweep(scope: ScopeAdvice) -> look.Spec:
     )
     points = base.mark_point(size=110, opacity=1, filled=True).encode(
         y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
-        color=alt.Color(
-            "kind:N",
-            scale=alt.Scale(domain=kinds, range=[_NOW, _BEST, _COLOUR, look.NEUTRAL]),
-            legend=look.legend(),
-        ),
-        shape=alt.Shape(
-            "kind:N",
-            scale=alt.Scale(domain=kinds, range=["diamond", "square", "circle", "cross"]),
-            legend=look.legend(),
-        ),
+        color=look.colour("kind", kinds, [_NOW, _BEST, _COLOUR, look.NEUTRAL]),
+        shape=look.shape("kind", kinds, ["diamond", "square", "circle", "cross"]),
         tooltip=[
             alt.Tooltip("k:O"),
-            alt.Tooltip("text:N", title="Speed-up (one-sided 95 % limits)"),
-            alt.Tooltip("kind:N", title="This k"),
+            *look.tooltips(text="Speed-up (one-sided 95 % limits)", kind="This k"),
         ],
     )
     line = base.mark_line(color=_COLOUR, opacity=0.6).encode(y=alt.Y("speedup:Q", **y))
@@ -83,12 +74,12 @@ def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
         ),
         xOffset=alt.XOffset("cohort:N", sort=names),
         color=look.series_colour("cohort", names),
-        tooltip=[
-            alt.Tooltip("cohort:N", title="Cohort"),
-            alt.Tooltip("load:N", title="Requests in flight"),
-            alt.Tooltip("text:N", title="Speed-up (one-sided 95 % limits)"),
-            alt.Tooltip("pairs:N", title="n"),
-        ],
+        tooltip=look.tooltips(
+            cohort="Cohort",
+            load="Requests in flight",
+            text="Speed-up (one-sided 95 % limits)",
+            pairs="n",
+        ),
     )
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
     return look.layered(
@@ -119,25 +110,13 @@ def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Spec:
     x = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
     base = alt.Chart(look.data(rows)).encode(
         y=alt.Y("cohort:N", sort=list(dict.fromkeys(r["cohort"] for r in rows)), title=None),
-        tooltip=[
-            alt.Tooltip("cohort:N", title="Cohort"),
-            alt.Tooltip("what:N", title="Speed-up"),
-            alt.Tooltip("text:N", title="Value"),
-        ],
+        tooltip=look.tooltips(cohort="Cohort", what="Speed-up", text="Value"),
     )
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
     points = base.mark_point(filled=True, size=95, opacity=1).encode(
         x=alt.X("speedup:Q", **x, title=_SPEEDUP),
-        color=alt.Color(
-            "what:N",
-            scale=alt.Scale(domain=kinds, range=[_COLOUR, _NOW]),
-            legend=look.legend(),
-        ),
-        shape=alt.Shape(
-            "what:N",
-            scale=alt.Scale(domain=kinds, range=["circle", "diamond"]),
-            legend=look.legend(),
-        ),
+        color=look.colour("what", kinds, [_COLOUR, _NOW]),
+        shape=look.shape("what", kinds, ["circle", "diamond"]),
     )
     one = alt.Chart(look.data([{"at": 1.0}])).mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
     return look.layered(

@@ -45,12 +45,7 @@ def cumulative(curves: Sequence[Curve]) -> look.Spec:
                 legend=None,
             ),
             order=alt.Order("share:Q"),
-            tooltip=[
-                alt.Tooltip("arm:N", title="Arm"),
-                alt.Tooltip("level:N", title="Percentile"),
-                alt.Tooltip("text:N", title="Time"),
-                alt.Tooltip("n:N", title="n"),
-            ],
+            tooltip=look.tooltips(arm="Arm", level="Percentile", text="Time", n="n"),
         )
     )
     return look.layered(line)
@@ -87,11 +82,9 @@ def quantiles(curves: Sequence[Curve]) -> look.Spec:
         .encode(
             x=alt.X("baseline:Q", **x),
             y=alt.Y("candidate:Q", **y),
-            tooltip=[
-                alt.Tooltip("level:N", title="Percentile"),
-                alt.Tooltip("baseline_text:N", title="Baseline"),
-                alt.Tooltip("candidate_text:N", title="Candidate"),
-            ],
+            tooltip=look.tooltips(
+                level="Percentile", baseline_text="Baseline", candidate_text="Candidate"
+            ),
         )
     )
     return look.layered(equal, points)
@@ -132,13 +125,8 @@ def score_changes(changes: Sequence[Change]) -> look.Spec:
                 scale=alt.Scale(type="symlog"),
                 axis=alt.Axis(title="pairs, log scale", tickCount=5, format="~s"),
             ),
-            color=alt.Color(
-                "side:N", scale=alt.Scale(domain=sides, range=colours), legend=look.legend()
-            ),
-            tooltip=[
-                alt.Tooltip("range:N", title="Score difference"),
-                alt.Tooltip("text:N", title="Pairs"),
-            ],
+            color=look.colour("side", sides, colours),
+            tooltip=look.tooltips(range="Score difference", text="Pairs"),
         )
     )
     return look.layered(bars)

@@ -144,21 +144,17 @@ def _layers(
     y = alt.Y(
         "label:N", sort=in_order, title=None, axis=alt.Axis(labelExpr=_LABEL, labelOverlap=False)
     )
-    tooltip = [
-        alt.Tooltip("label:N", title="Finding"),
-        alt.Tooltip("message:N", title="In words"),
-        alt.Tooltip("estimate_text:N", title="Estimate"),
-        alt.Tooltip("lower_text:N", title="Lower limit"),
-        alt.Tooltip("upper_text:N", title="Upper limit"),
-        alt.Tooltip("margin_text:N", title="Margin"),
-        alt.Tooltip("n_text:N", title="n"),
-    ]
-    names, colours, shapes = look.outcome_scale()
-    colour = alt.Color(
-        "outcome:N",
-        scale=alt.Scale(domain=names, range=colours),
-        legend=look.legend(),
+    tooltip = look.tooltips(
+        label="Finding",
+        message="In words",
+        estimate_text="Estimate",
+        lower_text="Lower limit",
+        upper_text="Upper limit",
+        margin_text="Margin",
+        n_text="n",
     )
+    names, colours, shapes = look.outcome_scale()
+    colour = look.colour("outcome", names, colours)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=names, range=shapes))
     with_estimate = base.transform_filter("datum.estimate !== null").encode(y=y, tooltip=tooltip)
     yield base.mark_bar(opacity=0.13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(
@@ -208,10 +204,7 @@ def _launches(findings: Sequence[Finding], x: dict[str, Any]) -> Iterator[alt.Ch
         if ratio is not None
     ]
     if rings:
-        tooltip = [
-            alt.Tooltip("launch:N", title="Launch"),
-            alt.Tooltip("ratio_text:N", title="Estimate"),
-        ]
+        tooltip = look.tooltips(launch="Launch", ratio_text="Estimate")
         yield (
             alt.Chart(look.data(rings))
             .mark_point(filled=False, size=36, opacity=0.8, color=look.NEUTRAL)

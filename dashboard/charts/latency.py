@@ -76,12 +76,8 @@ def _layers(
                 scale=alt.Scale(domain=list(SHAPES), range=[s.name for s in SHAPES.values()]),
                 legend=None,
             ),
-            tooltip=[
-                alt.Tooltip("scope:N", title="Cohort"),
-                alt.Tooltip("arm:N", title="Arm"),
-                alt.Tooltip("percentile:N", title="Percentile (exact, R-7)"),
-                alt.Tooltip("text:N", title="Time"),
-                alt.Tooltip("n:N", title="n"),
-            ],
+            tooltip=look.tooltips(
+                scope="Cohort", arm="Arm", percentile="Percentile (exact, R-7)", text="Time", n="n"
+            ),
         )
     )

@@ -22,17 +22,10 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
         x=alt.X("n:Q", axis=alt.Axis(title="pairs counted", format="~s")),
         y=alt.Y("part:Q", axis=alt.Axis(title="log e ÷ log e needed", tickCount=6)),
         detail=["cell:N", "side:N"],
-        tooltip=[
-            alt.Tooltip("cell:N", title="Cell"),
-            alt.Tooltip("side:N", title="Evidence"),
-            alt.Tooltip("n_text:N", title="n"),
-            alt.Tooltip("text:N", title="log e"),
-        ],
+        tooltip=look.tooltips(cell="Cell", side="Evidence", n_text="n", text="log e"),
     )
     colours = [look.OUTCOME_COLOURS[Outcome.PASS], look.OUTCOME_COLOURS[Outcome.FAIL]]
-    colour = alt.Color(
-        "side:N", scale=alt.Scale(domain=list(_SIDES), range=colours), legend=look.legend()
-    )
+    colour = look.colour("side", _SIDES, colours)
     dash = alt.StrokeDash(
         "side:N", scale=alt.Scale(domain=list(_SIDES), range=[[1, 0], [5, 3]]), legend=None
     )
@@ -57,11 +50,7 @@ def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool)
         detail=["cohort:N", "percentile:N"],
         tooltip=[
             alt.Tooltip("at:T", title="From", format="%H:%M"),
-            alt.Tooltip("arm:N", title="Arm"),
-            alt.Tooltip("cohort:N", title="Cohort"),
-            alt.Tooltip("percentile:N", title="Percentile"),
-            alt.Tooltip("text:N", title="Time"),
-            alt.Tooltip("n:N", title="n"),
+            *look.tooltips(arm="Arm", cohort="Cohort", percentile="Percentile", text="Time", n="n"),
         ],
     )
     dash = alt.StrokeDash(
@@ -95,8 +84,7 @@ def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
             color=look.arm_colour(),
             tooltip=[
                 alt.Tooltip("at:T", title="From", format="%H:%M"),
-                alt.Tooltip("arm:N", title="Arm"),
-                alt.Tooltip("text:N", title="Requests"),
+                *look.tooltips(arm="Arm", text="Requests"),
             ],
         )
     )
@@ -123,8 +111,7 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
         color=look.series_colour("series", names),
         tooltip=[
             alt.Tooltip("at:T", title="At", format="%H:%M:%S"),
-            alt.Tooltip("series:N", title="Engine"),
-            alt.Tooltip("text:N", title="Value"),
+            *look.tooltips(series="Engine", text="Value"),
         ],
     )
     line = base.mark_line(strokeWidth=1.8)

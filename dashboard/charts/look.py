@@ -112,11 +112,7 @@ def log_ms(drawn: Iterable[float], title: str = "ms, log scale") -> dict[str, An
 
 def arm_colour() -> alt.Color:
     """Return the colour of an arm, with a legend."""
-    return alt.Color(
-        "arm:N",
-        scale=alt.Scale(domain=[arm.value for arm in Arm], range=[ARM_COLOURS[arm] for arm in Arm]),
-        legend=legend(),
-    )
+    return colour("arm", [arm.value for arm in Arm], [ARM_COLOURS[arm] for arm in Arm])
 
 
 def around_one(drawn: Iterable[float | None]) -> dict[str, Any]:
@@ -129,16 +125,37 @@ def around_one(drawn: Iterable[float | None]) -> dict[str, Any]:
     }
 
 
+def tooltips(**titles: str) -> list[alt.Tooltip]:
+    """Return a tooltip of texts: the title of each field."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+
+
+def rate_axis(title: str) -> alt.Y:
+    """Return the axis of a `rate` from 0 to 1."""
+    axis = alt.Axis(title=title, format="%", tickCount=5)
+    return alt.Y("rate:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def colour(field: str, names: Sequence[str], colours: Sequence[str]) -> alt.Color:
+    """Return the colours of a field's values, with a legend."""
+    scale = alt.Scale(domain=list(names), range=list(colours))
+    return alt.Color(f"{field}:N", scale=scale, legend=legend())
+
+
+def shape(field: str, names: Sequence[str], shapes: Sequence[str]) -> alt.Shape:
+    """Return the shapes of a field's values, with a legend."""
+    scale = alt.Scale(domain=list(names), range=list(shapes))
+    return alt.Shape(f"{field}:N", scale=scale, legend=legend())
+
+
 def series_colour(field: str, names: Sequence[str]) -> alt.Color:
     """Return the colours of series by name, with a legend."""
-    scale = alt.Scale(domain=list(names), range=cycled(SERIES_COLOURS, len(names)))
-    return alt.Color(f"{field}:N", scale=scale, legend=legend())
+    return colour(field, names, cycled(SERIES_COLOURS, len(names)))
 
 
 def series_shape(field: str, names: Sequence[str]) -> alt.Shape:
     """Return the shapes that duplicate the series' colours."""
-    scale = alt.Scale(domain=list(names), range=cycled(SERIES_SHAPES, len(names)))
-    return alt.Shape(f"{field}:N", scale=scale, legend=legend())
+    return shape(field, names, cycled(SERIES_SHAPES, len(names)))
 
 
 def cycled(values: Sequence[str], n: int) -> list[str]:

@@ -32,18 +32,10 @@ def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Spec:
             sort=[row["bucket"] for row in rows],
             axis=alt.Axis(title=title, labelAngle=0, labelOverlap=True),
         ),
-        y=alt.Y(
-            "rate:Q",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(title="accepted ÷ proposed", format="%", tickCount=5),
+        y=look.rate_axis("accepted ÷ proposed"),
+        tooltip=look.tooltips(
+            bucket=title, text="Acceptance rate", length="Acceptance length", counts="Counts", n="n"
         ),
-        tooltip=[
-            alt.Tooltip("bucket:N", title=title),
-            alt.Tooltip("text:N", title="Acceptance rate"),
-            alt.Tooltip("length:N", title="Acceptance length"),
-            alt.Tooltip("counts:N", title="Counts"),
-            alt.Tooltip("n:N", title="n"),
-        ],
     )
     bars = base.mark_bar(color=_COLOUR, opacity=0.75, width={"band": 0.6})
     texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text=alt.Text("text:N"))
@@ -58,7 +50,7 @@ def per_step(steps: Sequence[StepCount]) -> look.Spec:
         y=alt.Y("steps:Q", axis=alt.Axis(title="verify steps", tickCount=5, format="~s")),
         tooltip=[
             alt.Tooltip("accepted:O", title="Accepted"),
-            alt.Tooltip("text:N", title="Verify steps"),
+            *look.tooltips(text="Verify steps"),
         ],
     )
     bars = base.mark_bar(color=_COLOUR, opacity=0.75)
@@ -81,16 +73,10 @@ def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> l
     ]
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("at:T", axis=alt.Axis(title="your time", labelOverlap=True)),
-        y=alt.Y(
-            "rate:Q",
-            scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(title="accepted ÷ proposed", format="%", tickCount=5),
-        ),
+        y=look.rate_axis("accepted ÷ proposed"),
         tooltip=[
             alt.Tooltip("at:T", title="From", format="%d %b %H:%M"),
-            alt.Tooltip("text:N", title="Acceptance rate"),
-            alt.Tooltip("length:N", title="Acceptance length"),
-            alt.Tooltip("n:N", title="n"),
+            *look.tooltips(text="Acceptance rate", length="Acceptance length", n="n"),
         ],
     )
     line = base.mark_line(color=_COLOUR, strokeWidth=2)
@@ -112,10 +98,7 @@ def _changes(deployments: Sequence[Deployment]) -> list[alt.Chart]:
         return []
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("at:T"),
-        tooltip=[
-            alt.Tooltip("label:N", title="Fingerprint changed to"),
-            alt.Tooltip("n:N", title="n"),
-        ],
+        tooltip=look.tooltips(label="Fingerprint changed to", n="n"),
     )
     rule = base.mark_rule(color=look.SERIES_COLOURS[1], strokeDash=[5, 3], strokeWidth=2)
     label = base.mark_text(align="left", dx=5, fontSize=11, color=look.SERIES_COLOURS[1]).encode(

@@ -43,22 +43,12 @@ def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Spec:
             scale=alt.Scale(padding=28),
         ),
         y=alt.Y("label:N", sort=labels, title=None),
-        tooltip=[
-            alt.Tooltip("label:N", title="Metric"),
-            alt.Tooltip("side:N", title="Side"),
-            alt.Tooltip("text:N", title="Pairs"),
-            alt.Tooltip("ties:N", title="Ties"),
-            alt.Tooltip("n:N", title="Scored pairs"),
-        ],
+        tooltip=look.tooltips(
+            label="Metric", side="Side", text="Pairs", ties="Ties", n="Scored pairs"
+        ),
     )
     colours = [look.OUTCOME_COLOURS[Outcome.FAIL], look.OUTCOME_COLOURS[Outcome.PASS]]
-    bars = base.mark_bar(height=14).encode(
-        color=alt.Color(
-            "side:N",
-            scale=alt.Scale(domain=list(_SIDES), range=colours),
-            legend=look.legend(),
-        )
-    )
+    bars = base.mark_bar(height=14).encode(color=look.colour("side", _SIDES, colours))
     left = base.transform_filter("datum.at < 0").mark_text(
         align="right", dx=-5, color=look.NEUTRAL, aria=False
     )

@@ -29,16 +29,8 @@ def timelines(sides: Sequence[Generation]) -> look.Spec:
             x=alt.X("from:Q", axis=alt.Axis(title="ms since the request began", format=",~r")),
             x2=alt.X2("to:Q"),
             y=alt.Y("arm:N", sort=names, title=None),
-            color=alt.Color(
-                "phase:N",
-                scale=alt.Scale(domain=list(PHASES), range=list(_PHASE_COLOURS)),
-                legend=look.legend(),
-            ),
-            tooltip=[
-                alt.Tooltip("arm:N", title="Arm"),
-                alt.Tooltip("phase:N", title="Phase"),
-                alt.Tooltip("text:N", title="Time"),
-            ],
+            color=look.colour("phase", PHASES, list(_PHASE_COLOURS)),
+            tooltip=look.tooltips(arm="Arm", phase="Phase", text="Time"),
         )
     )
     firsts = [
@@ -78,20 +70,11 @@ def waterfall(steps: Sequence[TraceStep]) -> look.Spec:
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("from:Q", axis=alt.Axis(title="ms since the trace began", format=",~r")),
         y=y,
-        tooltip=[
-            alt.Tooltip("step:N", title="Step"),
-            alt.Tooltip("kind:N", title="Arm"),
-            alt.Tooltip("text:N", title="Time"),
-            alt.Tooltip("failed:N", title="Error"),
-        ],
+        tooltip=look.tooltips(step="Step", kind="Arm", text="Time", failed="Error"),
     )
     bars = base.mark_bar(height=15).encode(
         x2=alt.X2("to:Q"),
-        color=alt.Color(
-            "kind:N",
-            scale=alt.Scale(domain=list(_KINDS), range=list(_KIND_COLOURS)),
-            legend=look.legend(),
-        ),
+        color=look.colour("kind", _KINDS, list(_KIND_COLOURS)),
     )
     texts = base.mark_text(align="left", dx=4, fontSize=11, color=look.NEUTRAL).encode(
         x=alt.X("to:Q"), text=alt.Text("about:N")

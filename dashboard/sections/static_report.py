@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from collector.contract import Finding, StoredVerdict, Verdict
+from collector.contract import Finding, StoredVerdict
 from dashboard import markup, static_forest, words
-from dashboard.markup import Html
+from dashboard.markup import Cell, Column, Html
 from dashboard.sections import (
     acceptance,
     capacity,
@@ -37,7 +37,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         markup.bullets(answered(verdict)),
         markup.bullets(verdict.reasons),
         _cohorts(shown),
-        *_looks(verdict),
+        *_given(looks.TITLE, looks.COLUMNS, looks.rows(verdict)),
         *_forests(shown),
         markup.table("All findings", findings.COLUMNS, map(findings.row, shown), fit="cards"),
         markup.table(
@@ -48,55 +48,37 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
         markup.table(
             "Acceptance and its counts", acceptance.COLUMNS, map(acceptance.row, verdict.acceptance)
         ),
-        *_drafts(verdict),
+        *_given(
+            acceptance.LOAD_TITLE,
+            acceptance.LOAD_COLUMNS,
+            [*map(acceptance.load_row, verdict.drafts_by_load)],
+        ),
         markup.table(
             "Scores, over pairs scored on both sides",
             quality.COLUMNS,
             map(quality.row, verdict.quality),
         ),
-        *_capacity(verdict),
+        *([capacity.table(verdict.capacity, verdict.goodput_ms)] if verdict.capacity else ()),
         *cost.tables(verdict.costs, ()),
-        *_structured(verdict),
-        *_divergence(verdict),
-        *_sentinels(verdict),
+        *_given(
+            structured_answers.TITLE,
+            structured_answers.COLUMNS,
+            [*map(structured_answers.row, verdict.structured_answers)],
+        ),
+        *_given(divergence.TITLE, divergence.COLUMNS, [*map(divergence.row, verdict.divergence)]),
+        *_given(
+            sentinel_answers.TITLE,
+            sentinel_answers.COLUMNS,
+            [*map(sentinel_answers.row, verdict.sentinels)],
+        ),
         markup.facts(facts(stored, zone)),
     ]
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
 
 
-def _looks(verdict: Verdict) -> list[Html]:
-    made = markup.table(looks.TITLE, looks.COLUMNS, looks.rows(verdict))
-    return [made] if verdict.looks else []
-
-
-def _drafts(verdict: Verdict) -> list[Html]:
-    rows = map(acceptance.load_row, verdict.drafts_by_load)
-    made = markup.table(acceptance.LOAD_TITLE, acceptance.LOAD_COLUMNS, rows)
-    return [made] if verdict.drafts_by_load else []
-
-
-def _capacity(verdict: Verdict) -> list[Html]:
-    given = verdict.capacity
-    return [capacity.table(given, verdict.goodput_ms)] if given else []
-
-
-def _structured(verdict: Verdict) -> list[Html]:
-    given = verdict.structured_answers
-    rows = map(structured_answers.row, given)
-    return (
-        [markup.table(structured_answers.TITLE, structured_answers.COLUMNS, rows)] if given else []
-    )
-
-
-def _divergence(verdict: Verdict) -> list[Html]:
-    rows = map(divergence.row, verdict.divergence)
-    return [markup.table(divergence.TITLE, divergence.COLUMNS, rows)] if verdict.divergence else []
-
-
-def _sentinels(verdict: Verdict) -> list[Html]:
-    rows = map(sentinel_answers.row, verdict.sentinels)
-    made = markup.table(sentinel_answers.TITLE, sentinel_answers.COLUMNS, rows)
-    return [made] if verdict.sentinels else []
+def _given(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[Html]:
+    """Return a table; none without rows."""
+    return [markup.table(title, columns, rows)] if rows else []
 
 
 def _cohorts(shown: Sequence[Finding]) -> Html:
