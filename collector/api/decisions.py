@@ -5,11 +5,11 @@ from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
 
-from collector.api.problems import responses
+from collector.api.documents import Documents
+from collector.api.problems import READS
 from collector.api.state import Collector
-from collector.contract import Outcome, ReleaseDecision, to_document
+from collector.contract import Outcome, ReleaseDecision
 from collector.store import decisions
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["decisions"])
@@ -30,38 +30,34 @@ class HookAction(StrEnum):
 _ALLOWS = {HookAction.PROMOTION: Outcome.PASS, HookAction.ROLLBACK: Outcome.FAIL}
 
 
-@router.get(
-    "/{rollout:path}/decision",
-    response_model=ReleaseDecision,
-    responses=responses(401, 403, 404, 422, 429, 503),
-)
-def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S) -> JSONResponse:
+@router.get("/{rollout:path}/decision", response_model=ReleaseDecision, responses=READS)
+def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S) -> Documents:
     """Return whether a rollout may proceed: pass, fail or inconclusive, with the verdict's age.
 
     A pass counts if it is the newest verdict under the policy registered before the first pair, and
     at most `max_age_s` old. Inconclusive means: hold.
     """
-    return JSONResponse(to_document(_decision(collector, rollout, max_age_s)))
+    return Documents(_decision(collector, rollout, max_age_s))
 
 
 @router.post(
     "/{rollout:path}/decision",
     response_model=ReleaseDecision,
-    responses={409: {"model": ReleaseDecision}, **responses(401, 403, 404, 422, 429, 503)},
+    responses={409: {"model": ReleaseDecision}, **READS},
 )
 def ask_decision(
     rollout: str,
     collector: Collector,
     may: Annotated[HookAction, Query(description="200 if this may be done now, else 409.")],
     max_age_s: MaxAge = HOUR_S,
-) -> JSONResponse:
+) -> Documents:
     """Answer a webhook by status: 200 if it may promote, or must roll back, else 409.
 
     The request's body is ignored.
     """
     found = _decision(collector, rollout, max_age_s)
     status = 200 if found.decision is _ALLOWS[may] else 409
-    return JSONResponse(to_document(found), status)
+    return Documents(found, status)
 
 
 def _decision(collector: Collector, rollout: str, max_age_s: float) -> ReleaseDecision:

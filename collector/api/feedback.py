@@ -5,16 +5,17 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel
 
 from collector.api import bodies, cursors
+from collector.api.documents import Documents
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout, Text
-from collector.api.problems import responses
+from collector.api.problems import LISTS, responses
 from collector.api.state import Collector
 from collector.content import ContentPolicy
-from collector.contract import Feedback, to_document
+from collector.contract import Feedback
 from collector.contract.names import has_control
 from collector.errors import RequestError
 from collector.store import Batch, feedback
@@ -55,7 +56,7 @@ async def post_feedback(request: Request, collector: Collector) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("", response_model=FeedbackPage, responses=responses(400, 401, 403, 404, 422, 429, 503))
+@router.get("", response_model=FeedbackPage, responses=LISTS)
 def list_feedback(
     collector: Collector,
     rollout: Rollout,
@@ -63,24 +64,14 @@ def list_feedback(
     limit: Limit = 1000,
     after: After = None,
     newest: Newest = None,
-) -> JSONResponse:
+) -> Documents:
     """List the feedback on a rollout's generations, or only on the newest of them."""
-    position = _position(after) if after is not None else None
+    position = cursors.decode(after, feedback.FeedbackPosition)
     with collector.store.read() as connection:
         page = feedback.page(
             connection, rollout, content=content, limit=limit, after=position, newest=newest
         )
-    return JSONResponse(
-        {
-            "feedback": [to_document(given) for given in page.feedback],
-            "next": cursors.encode(page.next),
-        }
-    )
-
-
-def _position(after: str) -> feedback.FeedbackPosition:
-    id_, kind, source = cursors.decode(after, [int, str, str])
-    return feedback.FeedbackPosition(int(id_), str(kind), str(source))
+    return Documents({"feedback": page.records, "next": cursors.encode(page.next)})
 
 
 def _feedback(document: Any, content: ContentPolicy) -> tuple[Feedback, ...]:  # Any: JSON, as sent

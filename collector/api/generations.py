@@ -6,15 +6,16 @@ from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel
 
 from collector import dialects
 from collector.api import arrow, cursors
+from collector.api.documents import Documents
 from collector.api.pages import After, Limit, Text
-from collector.api.problems import responses
+from collector.api.problems import LISTS
 from collector.api.state import Collector
-from collector.contract import Arm, Generation, to_document
+from collector.contract import Arm, Generation
 from collector.contract.fields import NAMES
 from collector.errors import RequestError
 from collector.store import generations, generations_arrow
@@ -47,7 +48,7 @@ Scores = Annotated[bool, Query(alias="scores", description="Include scores; Arro
 @router.get(
     "",
     response_model=Generations,
-    responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
+    responses={200: arrow.OPENAPI, **LISTS},
 )
 def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     collector: Collector,
@@ -83,17 +84,12 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
             generations_arrow.schema(extras),
             generations_arrow.batches(collector.store, wanted, extras, newest=newest),
         )
-    start = int(cursors.decode(after, [int])[0]) if after is not None else None
+    start = cursors.decode(after, generations.GenerationPosition)
     with collector.store.read() as connection:
         page = generations.page(
             connection, wanted, content_of=content_of, limit=limit, after=start, newest=newest
         )
-    return JSONResponse(
-        {
-            "generations": [to_document(generation) for generation in page.generations],
-            "next": cursors.encode(None if page.next is None else [page.next]),
-        }
-    )
+    return Documents({"generations": page.records, "next": cursors.encode(page.next)})
 
 
 def _known(fields: Sequence[str]) -> tuple[str, ...]:

@@ -5,18 +5,19 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel
 
 from collector import dialects
 from collector.api import bodies
 from collector.api.access import require
+from collector.api.documents import Documents
 from collector.api.pages import Text
 from collector.api.problems import responses
 from collector.api.scores import without_text
 from collector.api.state import Collector, State
 from collector.api_key import Scope
-from collector.contract import Lease, LeaseRenewal, LeaseRequest, to_document
+from collector.contract import Lease, LeaseRenewal, LeaseRequest
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import leases
@@ -47,7 +48,7 @@ class Leases(BaseModel):
     responses=responses(400, 401, 403, 404, 413, 422, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_lease(request: Request, collector: Collector, *, content: Text) -> JSONResponse:
+async def post_lease(request: Request, collector: Collector, *, content: Text) -> Documents:
     """Lease the oldest generations that no worker with these evaluators has leased or finished.
 
     Generations of an expired lease go to the next worker that asks. Needs the scopes judge and
@@ -57,8 +58,7 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     wanted = await bodies.record(request, LeaseRequest, collector.settings.max_body_bytes)
     _check(wanted)
     lease = await run_in_threadpool(_lease, collector, wanted, content=content)
-    found = None if lease is None else to_document(lease)
-    return JSONResponse({"lease": found, "request": to_document(wanted)})
+    return Documents({"lease": lease, "request": wanted})
 
 
 @router.post(
@@ -73,7 +73,7 @@ async def post_renewal(lease_id: str, request: Request, collector: Collector) ->
     renewal = await bodies.record(request, LeaseRenewal, collector.settings.max_body_bytes)
     if not 0 <= renewal.ttl_s <= _LONGEST_S:
         raise RequestError(f"ttl_s: wanted 0 to {_LONGEST_S}, got {renewal.ttl_s}")
-    await run_in_threadpool(_renew, collector, lease_id, renewal.ttl_s)
+    await collector.transact(lambda held: leases.renew(held, lease_id, renewal.ttl_s))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -88,11 +88,6 @@ def delete_lease(lease_id: str, collector: Collector) -> Response:
     with collector.store.transaction() as connection:
         leases.finish(connection, lease_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
-
-
-def _renew(collector: State, lease_id: str, ttl_s: float) -> None:
-    with collector.store.transaction() as connection:
-        leases.renew(connection, lease_id, ttl_s)
 
 
 def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | None:

@@ -4,16 +4,17 @@ from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel
 
 from collector import dialects
 from collector.api import arrow, cursors
+from collector.api.documents import Documents
 from collector.api.pages import After, Limit, Rollout, Text
-from collector.api.problems import responses
+from collector.api.problems import LISTS
 from collector.api.scores import without_text
 from collector.api.state import Collector
-from collector.contract import Pair, PairKey, to_document
+from collector.contract import Pair, PairKey
 from collector.errors import RequestError
 from collector.store import pair_changes, pairs, pairs_arrow, rollouts
 
@@ -41,7 +42,7 @@ _Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="Arrow only.")]
 @router.get(
     "",
     response_model=Pairs,
-    responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
+    responses={200: arrow.OPENAPI, **LISTS},
 )
 def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
     collector: Collector,
@@ -91,16 +92,11 @@ def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
             cohort=cohort,
             content_of=dialects.content if content else None,
             limit=limit,
-            after=_key(after) if after is not None else None,
+            after=cursors.decode(after, PairKey),
             only=_only(prompt_id, repeat),
         )
-    shown = page.pairs if content else map(_without_text, page.pairs)
-    return JSONResponse(
-        {
-            "pairs": [to_document(pair) for pair in shown],
-            "next": cursors.encode(page.next),
-        }
-    )
+    shown = page.records if content else [*map(_without_text, page.records)]
+    return Documents({"pairs": shown, "next": cursors.encode(page.next)})
 
 
 def _changes(collector: Collector, rollout: str, position: pair_changes.Position) -> Response:
@@ -131,8 +127,3 @@ def _only(prompt_id: str | None, repeat: int | None) -> PairKey | None:
     if "\0" in prompt_id:
         raise RequestError("prompt_id: holds the character 0, which no stored one does")
     return PairKey(prompt_id, repeat)
-
-
-def _key(after: str) -> PairKey:
-    prompt_id, repeat = cursors.decode(after, [str, int])
-    return PairKey(str(prompt_id), int(repeat))

@@ -4,21 +4,18 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from collector.access.authority import Grant
 from collector.api import bodies
 from collector.api.access import grant_in
-from collector.api.problems import responses
-from collector.api.state import Collector, State
+from collector.api.documents import Documents
+from collector.api.problems import READS, responses
+from collector.api.state import Collector
 from collector.contract import (
     DatedVerdict,
     PolicyRegistration,
     RegisteredPolicy,
     RolloutHistory,
-    to_document,
 )
 from collector.store import histories, policies
 
@@ -40,26 +37,18 @@ class DatedVerdicts(BaseModel):
     verdicts: list[DatedVerdict]
 
 
-@router.get(
-    "/{rollout:path}/history",
-    response_model=RolloutHistory,
-    responses=responses(401, 403, 404, 422, 429, 503),
-)
-def get_history(rollout: str, collector: Collector) -> JSONResponse:
+@router.get("/{rollout:path}/history", response_model=RolloutHistory, responses=READS)
+def get_history(rollout: str, collector: Collector) -> Documents:
     """Return a rollout's registered policies, verdicts, and the candidate's earlier rollouts.
 
     Empty if nothing is stored for the rollout.
     """
     with collector.store.read() as connection:
         found = histories.of_rollout(connection, rollout)
-    return JSONResponse(to_document(found))
+    return Documents(found)
 
 
-@router.get(
-    "/{rollout:path}/verdicts",
-    response_model=DatedVerdicts,
-    responses=responses(401, 403, 404, 422, 429, 503),
-)
+@router.get("/{rollout:path}/verdicts", response_model=DatedVerdicts, responses=READS)
 def list_dated_verdicts(
     rollout: str,
     collector: Collector,
@@ -68,13 +57,13 @@ def list_dated_verdicts(
         bool, Query(description="Whether to add those on earlier rollouts of the same candidate.")
     ] = False,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> JSONResponse:
+) -> Documents:
     """List a rollout's newest verdicts, each with the serving that it judged."""
     with collector.store.read() as connection:
         found = histories.dated_verdicts(
             connection, rollout, same_candidate=same_candidate, limit=limit
         )
-    return JSONResponse({"verdicts": [to_document(one) for one in found]})
+    return Documents({"verdicts": found})
 
 
 @router.post(
@@ -83,7 +72,7 @@ def list_dated_verdicts(
     responses=responses(400, 401, 403, 404, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_policy(rollout: str, request: Request, collector: Collector) -> JSONResponse:
+async def post_policy(rollout: str, request: Request, collector: Collector) -> Documents:
     """Register the policy to judge a rollout by; needs the scope judge.
 
     Registrations are never deleted. The newest one made before both arms had generations is in
@@ -92,15 +81,9 @@ async def post_policy(rollout: str, request: Request, collector: Collector) -> J
     given = await bodies.record(request, PolicyRegistration, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("policy_name", given.policy_name))
     bodies.require_text(given.text)
-    stored = await run_in_threadpool(_add, collector, rollout, given, grant_in(request.scope))
-    return JSONResponse(to_document(stored))
-
-
-def _add(
-    collector: State, rollout: str, given: PolicyRegistration, grant: Grant
-) -> RegisteredPolicy:
-    with collector.store.transaction() as connection:
-        return policies.add(
+    grant = grant_in(request.scope)
+    stored = await collector.transact(
+        lambda connection: policies.add(
             connection,
             rollout,
             given,
@@ -108,3 +91,5 @@ def _add(
             key_id=grant.key_id,
             unix_ns=time.time_ns(),
         )
+    )
+    return Documents(stored)

@@ -103,6 +103,12 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
+READS = responses(401, 403, 404, 422, 429, 503)
+"""Of a route that reads."""
+LISTS = responses(400, 401, 403, 404, 422, 429, 503)
+"""Of a route whose parameters are also checked against each other, or against the data."""
+
+
 def install(app: FastAPI) -> None:
     """Install handlers that answer every error of the app with a problem."""
 

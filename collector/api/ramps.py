@@ -3,15 +3,14 @@
 import time
 
 from fastapi import APIRouter, Request
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api import bodies
 from collector.api.access import grant_in
-from collector.api.problems import responses
-from collector.api.state import Collector, State
-from collector.contract import RampChange, RampStep, to_document
+from collector.api.documents import Documents
+from collector.api.problems import READS, responses
+from collector.api.state import Collector
+from collector.contract import RampChange, RampStep
 from collector.store import ramps
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"])
@@ -36,22 +35,12 @@ class RampLog(BaseModel):
     log: list[RampStep]
 
 
-@router.get(
-    "/{rollout:path}/ramp",
-    response_model=RampLog,
-    responses=responses(401, 403, 404, 422, 429, 503),
-)
-def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
+@router.get("/{rollout:path}/ramp", response_model=RampLog, responses=READS)
+def get_ramp(rollout: str, collector: Collector) -> Documents:
     """Return the newest 100 steps of a rollout's ramp."""
     with collector.store.read() as connection:
         log = ramps.newest(connection, rollout, limit=_LOG)
-    return JSONResponse(
-        {
-            "rollout": rollout,
-            "step": to_document(log[0]) if log else None,
-            "log": [to_document(step) for step in log],
-        }
-    )
+    return Documents({"rollout": rollout, "step": log[0] if log else None, "log": log})
 
 
 @router.post(
@@ -60,7 +49,7 @@ def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSONResponse:
+async def post_ramp(rollout: str, request: Request, collector: Collector) -> Documents:
     """Take a step of a rollout's ramp; needs the scope admin.
 
     409 if another step was stored first. A larger share must name the newest verdict under the
@@ -72,10 +61,7 @@ async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSO
         ("the rollout", rollout), ("reason", change.reason), ("verdict", change.verdict or "")
     )
     who = grant_in(request.scope).who
-    stored = await run_in_threadpool(_add, collector, rollout, change, who)
-    return JSONResponse(to_document(stored))
-
-
-def _add(collector: State, rollout: str, change: RampChange, who: str) -> RampStep:
-    with collector.store.transaction() as connection:
-        return ramps.add(connection, rollout, change, who=who, unix_ns=time.time_ns())
+    stored = await collector.transact(
+        lambda connection: ramps.add(connection, rollout, change, who=who, unix_ns=time.time_ns())
+    )
+    return Documents(stored)

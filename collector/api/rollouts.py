@@ -4,13 +4,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from collector.api import instants
-from collector.api.problems import responses
+from collector.api.documents import Documents
+from collector.api.problems import LISTS, responses
 from collector.api.state import Collector
-from collector.contract import ArmSummary, Document, RolloutOverview, TimeBucket, to_document
+from collector.contract import ArmSummary, Document, RolloutOverview, TimeBucket
 from collector.errors import RequestError
 from collector.store import rollouts, rollup_reads
 from collector.store.rollups import state
@@ -64,24 +64,20 @@ class Timeseries(BaseModel):
 
 
 @router.get("", response_model=Rollouts, responses=responses(401, 403, 429, 503))
-def list_rollouts(collector: Collector) -> JSONResponse:
+def list_rollouts(collector: Collector) -> Documents:
     """List every rollout that has a generation."""
     with collector.store.read() as connection:
         found = rollouts.overviews(connection)
-    return JSONResponse({"rollouts": [to_document(overview) for overview in found]})
+    return Documents({"rollouts": found})
 
 
-@router.get(
-    "/{rollout:path}/summary",
-    response_model=Summary,
-    responses=responses(400, 401, 403, 404, 422, 429, 503),
-)
+@router.get("/{rollout:path}/summary", response_model=Summary, responses=LISTS)
 def get_summary(
     rollout: str,
     collector: Collector,
     start: instants.Start = None,
     end: instants.End = None,
-) -> JSONResponse:
+) -> Documents:
     """Return counts, sums and percentiles of each arm in each cohort; compute ratios from them.
 
     Covers the generations that started in the window, or all. The window is widened to whole
@@ -91,14 +87,10 @@ def get_summary(
     with collector.store.read() as connection:
         window = rollup_reads.kept(connection, window)
         found = rollouts.summary(connection, rollout, window)
-    return JSONResponse({"summary": [to_document(row) for row in found], **_about(window)})
+    return Documents({"summary": found, **_about(window)})
 
 
-@router.get(
-    "/{rollout:path}/timeseries",
-    response_model=Timeseries,
-    responses=responses(400, 401, 403, 404, 422, 429, 503),
-)
+@router.get("/{rollout:path}/timeseries", response_model=Timeseries, responses=LISTS)
 def get_timeseries(
     rollout: str,
     collector: Collector,
@@ -107,7 +99,7 @@ def get_timeseries(
     end: instants.End = None,
     cohort: str | None = None,
     counts_only: Annotated[bool, Query()] = False,  # noqa: FBT002  # a query parameter
-) -> JSONResponse:
+) -> Documents:
     """Return the summary of each arm in each cohort per minute, hour or day.
 
     The window is widened to whole steps. A step without generations has no row. `counts_only`
@@ -120,7 +112,7 @@ def get_timeseries(
         found = rollouts.timeseries(
             connection, rollout, window, length, cohort=cohort, measured=not counts_only
         )
-    return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
+    return Documents({"timeseries": found, **_about(window)})
 
 
 def _window(

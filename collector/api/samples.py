@@ -3,15 +3,14 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api import cursors
+from collector.api.documents import Documents
 from collector.api.pages import After, Limit
 from collector.api.problems import responses
 from collector.api.state import Collector
-from collector.contract import EngineSample, to_document
-from collector.errors import RequestError
+from collector.contract import EngineSample
 from collector.store import samples
 
 router = APIRouter(prefix="/api/v1/samples", tags=["samples"])
@@ -38,25 +37,10 @@ def list_samples(
     until_unix_ns: UnixNs | None = None,
     limit: Limit = 1000,
     after: After = None,
-) -> JSONResponse:
+) -> Documents:
     """List a metric's samples from `since_unix_ns` (inclusive) to `until_unix_ns` (exclusive)."""
     wanted = samples.Filter(metric, service_name, since_unix_ns, until_unix_ns)
-    position = _position(after) if after is not None else None
+    position = cursors.decode(after, samples.SamplePosition)
     with collector.store.read() as connection:
         page = samples.page(connection, wanted, limit=limit, after=position)
-    return JSONResponse(
-        {
-            "samples": [to_document(sample) for sample in page.samples],
-            "next": cursors.encode(
-                None if page.next is None else [page.next.time_unix_ns, page.next.series.hex()]
-            ),
-        }
-    )
-
-
-def _position(after: str) -> samples.SamplePosition:
-    time_unix_ns, series = cursors.decode(after, [int, str])
-    try:
-        return samples.SamplePosition(int(time_unix_ns), bytes.fromhex(str(series)))
-    except ValueError as exc:
-        raise RequestError(f"after={after[:60]!r}: is no cursor of samples") from exc
+    return Documents({"samples": page.records, "next": cursors.encode(page.next)})

@@ -6,16 +6,17 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel
 
 from collector.api import bodies, cursors
 from collector.api.access import grant_in, may_read_content
+from collector.api.documents import Documents
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
-from collector.api.problems import responses
+from collector.api.problems import LISTS, responses
 from collector.api.state import Collector
-from collector.contract import Score, to_document
+from collector.contract import Score
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import Batch, scores
@@ -53,7 +54,7 @@ async def post_scores(request: Request, collector: Collector) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("", response_model=Scores, responses=responses(400, 401, 403, 404, 422, 429, 503))
+@router.get("", response_model=Scores, responses=LISTS)
 def list_scores(
     collector: Collector,
     request: Request,
@@ -61,7 +62,7 @@ def list_scores(
     metric: str | None = None,
     limit: Limit = 1000,
     after: After = None,
-) -> JSONResponse:
+) -> Documents:
     """List the scores of a rollout's generations; explanations need the scope content."""
     with collector.store.read() as connection:
         page = scores.page(
@@ -69,25 +70,15 @@ def list_scores(
             rollout,
             metric=metric,
             limit=limit,
-            after=_position(after) if after is not None else None,
+            after=cursors.decode(after, scores.ScorePosition),
         )
-    shown = page.scores if may_read_content(request) else without_text(page.scores)
-    return JSONResponse(
-        {
-            "scores": [to_document(score) for score in shown],
-            "next": cursors.encode(page.next),
-        }
-    )
+    shown = page.records if may_read_content(request) else without_text(page.records)
+    return Documents({"scores": shown, "next": cursors.encode(page.next)})
 
 
 def without_text(given: Iterable[Score]) -> tuple[Score, ...]:
     """Return the scores without their explanations."""
     return tuple(replace(score, explanation=None) for score in given)
-
-
-def _position(after: str) -> scores.ScorePosition:
-    id_, metric, evaluator, version = cursors.decode(after, [int, str, str, str])
-    return scores.ScorePosition(int(id_), str(metric), str(evaluator), str(version))
 
 
 def _scores(document: Any) -> tuple[Score, ...]:  # Any: JSON, as sent

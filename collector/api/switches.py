@@ -4,15 +4,14 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api import bodies
 from collector.api.access import grant_in
-from collector.api.problems import responses
+from collector.api.documents import Documents
+from collector.api.problems import READS, responses
 from collector.api.state import Collector, State
-from collector.contract import SwitchChange, SwitchState, to_document
+from collector.contract import SwitchChange, SwitchState
 from collector.store import switches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"])
@@ -36,11 +35,7 @@ class SwitchLog(BaseModel):
     log: list[SwitchState]
 
 
-@router.get(
-    "/{rollout:path}/switch",
-    response_model=SwitchLog,
-    responses=responses(401, 403, 404, 422, 429, 503),
-)
+@router.get("/{rollout:path}/switch", response_model=SwitchLog, responses=READS)
 async def get_switch(
     rollout: str,
     collector: Collector,
@@ -50,7 +45,7 @@ async def get_switch(
     since: Annotated[
         int, Query(ge=0, le=_LAST_ID, description="Id of the newest event known to the client.")
     ] = 0,
-) -> JSONResponse:
+) -> Documents:
     """Return the state and the newest 100 events of a rollout's switch.
 
     With `wait_s`, respond as soon as there is an event after `since`, or after that time.
@@ -59,13 +54,7 @@ async def get_switch(
     if wait_s and (not log or log[0].id <= since):
         await collector.switches.wait_for(rollout, since, wait_s)
         log = await _newest(collector, rollout)
-    return JSONResponse(
-        {
-            "rollout": rollout,
-            "state": to_document(log[0]) if log else None,
-            "log": [to_document(event) for event in log],
-        }
-    )
+    return Documents({"rollout": rollout, "state": log[0] if log else None, "log": log})
 
 
 @router.post(
@@ -74,32 +63,19 @@ async def get_switch(
     responses=responses(400, 401, 403, 404, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_switch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
+async def post_switch(rollout: str, request: Request, collector: Collector) -> Documents:
     """Set a rollout's switch; needs the scope admin. Each post adds an event."""
     change = await bodies.record(request, SwitchChange, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("reason", change.reason))
     who = grant_in(request.scope).who
-    stored = await run_in_threadpool(_add, collector, rollout, change, who)
+    stored = await collector.transact(
+        lambda connection: switches.add(
+            connection, rollout, change, who=who, unix_ns=time.time_ns()
+        )
+    )
     await collector.switches.note(rollout, stored.id)
-    return JSONResponse(to_document(stored))
+    return Documents(stored)
 
 
 async def _newest(collector: State, rollout: str) -> tuple[SwitchState, ...]:
-    return await run_in_threadpool(_read, collector, rollout)
-
-
-def _read(collector: State, rollout: str) -> tuple[SwitchState, ...]:
-    with collector.store.read() as connection:
-        return switches.newest(connection, rollout, limit=_LOG)
-
-
-def _add(collector: State, rollout: str, change: SwitchChange, who: str) -> SwitchState:
-    with collector.store.transaction() as connection:
-        return switches.add(
-            connection,
-            rollout,
-            change.state,
-            reason=change.reason,
-            who=who,
-            unix_ns=time.time_ns(),
-        )
+    return await collector.read(lambda found: switches.newest(found, rollout, limit=_LOG))

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from collector.api.access import may_read_content
-from collector.api.problems import responses
+from collector.api.problems import READS
 from collector.api.state import Collector
 from collector.contract import AttributeValue, Span, SpanStatus
 from collector.contract.span_json import span_to_document
@@ -71,7 +71,7 @@ class Trace(BaseModel):
 TraceId = Annotated[str, Path(pattern="^[0-9a-fA-F]{32}$", description="32 hexadecimal digits.")]
 
 
-@router.get("/{trace_id}", response_model=Trace, responses=responses(401, 403, 404, 422, 429, 503))
+@router.get("/{trace_id}", response_model=Trace, responses=READS)
 def get_trace(trace_id: TraceId, collector: Collector, request: Request) -> JSONResponse:
     """Return every stored span of a trace; text needs the scope content."""
     with_text = may_read_content(request)

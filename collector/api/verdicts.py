@@ -5,15 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api import bodies
 from collector.api.access import grant_in
-from collector.api.problems import responses
+from collector.api.documents import Documents
+from collector.api.problems import READS, responses
 from collector.api.state import Collector
-from collector.contract import StoredVerdict, Verdict, to_document
-from collector.store import Batch, Store, verdict_evidence, verdicts
+from collector.contract import StoredVerdict, Verdict
+from collector.store import Batch, verdict_evidence, verdicts
 
 router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
 
@@ -32,7 +32,7 @@ class Verdicts(BaseModel):
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
+async def post_verdict(request: Request, collector: Collector) -> Documents:
     """Store a verdict and return it with its id; idempotent.
 
     Needs the scope judge. 409 unless the pairs of its evidence are stored, with the same number and
@@ -50,22 +50,16 @@ async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
         key_id=grant.key_id,
     )
     await collector.ingest.write(Batch(verdicts=(posted,)))
-    stored = await run_in_threadpool(_by_id, collector.store, posted.id)
-    return JSONResponse(to_document(stored))
+    return Documents(await collector.read(lambda found: verdicts.by_id(found, posted.id)))
 
 
-@router.get("", response_model=Verdicts, responses=responses(401, 403, 404, 422, 429, 503))
+@router.get("", response_model=Verdicts, responses=READS)
 def list_verdicts(
     collector: Collector,
     rollout: Annotated[str | None, Query(description="Absent: verdicts on any rollout.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
-) -> JSONResponse:
+) -> Documents:
     """List the newest verdicts."""
     with collector.store.read() as connection:
         found = verdicts.newest(connection, rollout, limit=limit)
-    return JSONResponse({"verdicts": [to_document(stored) for stored in found]})
-
-
-def _by_id(store: Store, id_: str) -> StoredVerdict:
-    with store.read() as connection:
-        return verdicts.by_id(connection, id_)
+    return Documents({"verdicts": found})

@@ -4,12 +4,12 @@ import time
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.access.authority import Grant
 from collector.api import bodies
 from collector.api.access import grant_in, require
+from collector.api.documents import Documents
 from collector.api.problems import responses
 from collector.api.state import Collector, State
 from collector.api_key import Scope
@@ -17,7 +17,6 @@ from collector.contract import (
     StoredWatch,
     SwitchState,
     WatchUpdate,
-    to_document,
 )
 from collector.errors import RequestError
 from collector.store import switches, watches
@@ -34,11 +33,11 @@ class Watches(BaseModel):
 @router.get(
     "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 404, 429, 503)
 )
-def list_watches(rollout: str, collector: Collector) -> JSONResponse:
+def list_watches(rollout: str, collector: Collector) -> Documents:
     """Return the state of each watch of a rollout."""
     with collector.store.read() as connection:
         found = watches.of_rollout(connection, rollout)
-    return JSONResponse({"watches": [to_document(stored) for stored in found]})
+    return Documents({"watches": found})
 
 
 @router.post(
@@ -47,7 +46,7 @@ def list_watches(rollout: str, collector: Collector) -> JSONResponse:
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=bodies.described({"type": "object"}),
 )
-async def post_watch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
+async def post_watch(rollout: str, request: Request, collector: Collector) -> Documents:
     """Replace a watch's state by the next one and, atomically, set the switch if given.
 
     Needs the scope judge, and admin if it sets the switch. 409 if the state that this continues is
@@ -65,7 +64,7 @@ async def post_watch(rollout: str, request: Request, collector: Collector) -> JS
     stored, event = await run_in_threadpool(_replace, collector, given, grant_in(request.scope))
     if event is not None:
         await collector.switches.note(rollout, event.id)
-    return JSONResponse(to_document(stored))
+    return Documents(stored)
 
 
 def _replace(
@@ -77,11 +76,6 @@ def _replace(
         if given.switch is None:
             return stored, None
         event = switches.add(
-            connection,
-            watch.rollout,
-            given.switch.state,
-            reason=given.switch.reason,
-            who=grant.who,
-            unix_ns=now_unix_ns,
+            connection, watch.rollout, given.switch, who=grant.who, unix_ns=now_unix_ns
         )
     return stored, event

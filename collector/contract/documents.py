@@ -27,7 +27,7 @@ class DocumentError(ValueError):
 def to_document(record: Any) -> Document:  # Any: any dataclass of the contract
     """Return the record as JSON-ready values; tuples become lists, enums their values."""
     return {
-        name: _plain(getattr(record, name))
+        name: to_plain(getattr(record, name))
         for name in _names(typing.cast("typing.Hashable", type(record)))
     }
 
@@ -65,7 +65,8 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.metadata != SPAN_ONLY)
 
 
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:  # Any: JSON values and records
+    """Return a value as JSON-ready values, with the records in it as documents."""
     if value is None or type(value) in _SCALARS:  # the fast path for most values
         return value
     if isinstance(value, StrEnum):
@@ -73,9 +74,9 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return to_document(value)
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [to_plain(item) for item in value]
     return value
 
 

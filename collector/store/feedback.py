@@ -1,11 +1,12 @@
 """Reads of feedback, in pages."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, select, tuple_
+from sqlalchemy import Connection, Row, and_, select, tuple_
 
 from collector.contract import Feedback, FeedbackKind
 from collector.store import generations, rollouts
+from collector.store.pages import Page, page_of
 from collector.store.tables import feedback as f
 from collector.store.tables import generation as g
 
@@ -21,13 +22,6 @@ class FeedbackPosition(NamedTuple):
     source: str
 
 
-class FeedbackPage(NamedTuple):
-    """Feedback ordered by its generation's arrival, then by kind and source."""
-
-    feedback: tuple[Feedback, ...]
-    next: FeedbackPosition | None
-
-
 def page(  # all but two by keyword
     connection: Connection,
     rollout: str,
@@ -36,10 +30,11 @@ def page(  # all but two by keyword
     limit: int,
     after: FeedbackPosition | None,
     newest: int | None = None,
-) -> FeedbackPage:
+) -> Page[Feedback, FeedbackPosition]:
     """Return the feedback on a rollout's generations after a cursor, with comments if `content`.
 
-    Limited to the `newest` generations if given. Raises `NotFoundError` for an unknown rollout.
+    Ordered by the generation's arrival, then by kind and source; limited to the `newest`
+    generations if given. Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     order = (g.c.id, f.c.kind, f.c.source)
@@ -51,19 +46,15 @@ def page(  # all but two by keyword
         # The first condition uses the index; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
     rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
-    shown = rows[:limit]
-    last = shown[-1] if len(rows) > limit else None
-    return FeedbackPage(
-        tuple(
-            Feedback(
-                trace_id=row.trace_id.hex(),
-                span_id=row.span_id.hex(),
-                kind=FeedbackKind(row.kind),
-                source=row.source,
-                time_unix_ns=row.time_unix_ns,
-                comment=row.comment if content else None,
-            )
-            for row in shown
-        ),
-        None if last is None else FeedbackPosition(last.id, last.kind, last.source),
-    )
+
+    def record(row: Row[Any]) -> Feedback:
+        return Feedback(
+            trace_id=row.trace_id.hex(),
+            span_id=row.span_id.hex(),
+            kind=FeedbackKind(row.kind),
+            source=row.source,
+            time_unix_ns=row.time_unix_ns,
+            comment=row.comment if content else None,
+        )
+
+    return page_of(rows, limit, record, lambda row: FeedbackPosition(row.id, row.kind, row.source))

@@ -10,6 +10,7 @@ from collector.contract import Arm, AttributeValue, Content, Generation
 from collector.errors import RequestError
 from collector.store import days, rollouts, rollup_reads, texts
 from collector.store.generation_rows import from_row
+from collector.store.pages import Page, page_of
 from collector.store.tables import generation as g
 
 _BEYOND = 2**63 - 1
@@ -21,12 +22,10 @@ ContentOf = Callable[[str, Mapping[str, AttributeValue]], Content | None]
 """Returns a generation's content, given its dialect and its text attributes."""
 
 
-class GenerationPage(NamedTuple):
-    """A page of generations in the requested order."""
+class GenerationPosition(NamedTuple):
+    """A cursor: the last generation of a page."""
 
-    generations: tuple[Generation, ...]
-    next: int | None
-    """The cursor of the next page; None on the last page."""
+    id: int
 
 
 class Filter(NamedTuple):
@@ -48,9 +47,9 @@ def page(  # all but two by keyword
     *,
     content_of: ContentOf | None,
     limit: int,
-    after: int | None = None,
+    after: GenerationPosition | None = None,
     newest: bool = False,
-) -> GenerationPage:
+) -> Page[Generation, GenerationPosition]:
     """Return the generations after the id `after` in the order of arrival, or newest first.
 
     Raises `NotFoundError` for an unknown rollout, and `RequestError` for an arm or cohort without a
@@ -58,20 +57,20 @@ def page(  # all but two by keyword
     """
     check(connection, wanted)
     if not exists(connection, wanted):
-        return GenerationPage((), None)
-    if after is None:
-        after = _BEYOND if newest else 0
+        return Page((), None)
+    last = (_BEYOND if newest else 0) if after is None else after.id
     statement = (
         select(g)
-        .where(*conditions(wanted), g.c.id < after if newest else g.c.id > after)
+        .where(*conditions(wanted), g.c.id < last if newest else g.c.id > last)
         .order_by(g.c.id.desc() if newest else g.c.id)
     )
     rows = connection.execute(statement.limit(limit + 1)).mappings().all()
-    shown = rows[:limit]
-    texts = contents(connection, {row["id"]: row["dialect"] for row in shown}, content_of)
-    return GenerationPage(
-        tuple(from_row(row, texts.get(row["id"])) for row in shown),
-        shown[-1]["id"] if len(rows) > limit else None,
+    texts = contents(connection, {row["id"]: row["dialect"] for row in rows[:limit]}, content_of)
+    return page_of(
+        rows,
+        limit,
+        lambda row: from_row(row, texts.get(row["id"])),
+        lambda row: GenerationPosition(row["id"]),
     )
 
 

@@ -11,16 +11,9 @@ from collector.contract import Content, Generation, Pair, PairKey, Score
 from collector.store import generations, pairing, rollouts, scores
 from collector.store.generation_rows import from_row
 from collector.store.generations import ContentOf
+from collector.store.pages import Page
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
-
-
-class PairPage(NamedTuple):
-    """A page of pairs, ordered by (prompt id, repeat)."""
-
-    pairs: tuple[Pair, ...]
-    next: PairKey | None
-    """The cursor of the next page: the last key of this one; None on the last page."""
 
 
 class Completed(NamedTuple):
@@ -39,14 +32,14 @@ def page(
     limit: int,
     after: PairKey | None,
     only: PairKey | None = None,
-) -> PairPage:
+) -> Page[Pair, PairKey]:
     """Return the pairs after the key `after`, or only the pair with the key `only`, with scores.
 
-    Raises `NotFoundError` for an unknown rollout.
+    Ordered by prompt id and repeat. Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     if not generations.exists(connection, generations.Filter(rollout, cohort=cohort)):
-        return PairPage((), None)
+        return Page((), None)
     with closing(pairing.read(connection, g.c, rollout, after, only=only)) as every:
         found = (pair for pair in every if cohort is None or pair.cohort == cohort)
         pairs = list(islice(found, limit + 1))
@@ -54,7 +47,7 @@ def page(
     rows = [row for pair in shown for row in (pair.baseline, pair.candidate) if row is not None]
     texts = _texts(connection, rows, content_of)
     scored = scores.of_generations(connection, [row.id for row in rows])
-    return PairPage(
+    return Page(
         tuple(_pair(rollout, pair, texts, scored) for pair in shown),
         shown[-1].key if len(pairs) > limit else None,
     )

@@ -113,13 +113,4 @@ def _require_young(at: str, last: RampStep, verdict: Verdict, policy: Registered
 
 
 def _step(row: Row[Any]) -> RampStep:
-    return RampStep(
-        id=row.id,
-        rollout=row.rollout,
-        percent=row.percent,
-        reason=row.reason,
-        verdict=row.verdict,
-        who=row.who,
-        time_unix_ns=row.time_unix_ns,
-        arrived_up_to=row.arrived_up_to,
-    )
+    return RampStep(**row._asdict())

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Row, select, tuple_
 
 from collector.contract import EngineSample, SampleKind
+from collector.store.pages import Page, page_of
 from collector.store.tables import engine_sample as e
 
 COLUMNS: Final = (
@@ -42,13 +43,6 @@ class SamplePosition(NamedTuple):
     series: bytes
 
 
-class SamplePage(NamedTuple):
-    """A page of samples, ordered by time, then by series."""
-
-    samples: tuple[EngineSample, ...]
-    next: SamplePosition | None
-
-
 def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each of COLUMNS
     """Return the sample as a row of `COLUMNS`."""
     attributes = _dump(sample.attributes)
@@ -67,8 +61,8 @@ def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each 
 
 def page(
     connection: Connection, wanted: Filter, *, limit: int, after: SamplePosition | None
-) -> SamplePage:
-    """Return a metric's samples after a cursor; an empty page if there are none."""
+) -> Page[EngineSample, SamplePosition]:
+    """Return a metric's samples after a cursor, ordered by time, then by series."""
     statement = select(e).where(e.c.metric == wanted.metric)
     if wanted.service_name is not None:
         statement = statement.where(e.c.service_name == wanted.service_name)
@@ -83,11 +77,7 @@ def page(
     rows = connection.execute(
         statement.order_by(e.c.time_unix_ns, e.c.series).limit(limit + 1)
     ).all()
-    shown = rows[:limit]
-    return SamplePage(
-        tuple(_sample(row) for row in shown),
-        SamplePosition(shown[-1].time_unix_ns, shown[-1].series) if len(rows) > limit else None,
-    )
+    return page_of(rows, limit, _sample, lambda row: SamplePosition(row.time_unix_ns, row.series))
 
 
 def _series(sample: EngineSample, attributes: str) -> bytes:

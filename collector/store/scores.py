@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, case, func, select, tupl
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
+from collector.store.pages import Page, page_of
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
@@ -61,13 +62,6 @@ class ScorePosition(NamedTuple):
     version: str
 
 
-class ScorePage(NamedTuple):
-    """Scores ordered by their generation's arrival, then by metric, evaluator and version."""
-
-    scores: tuple[Score, ...]
-    next: ScorePosition | None
-
-
 def page(
     connection: StoreConnection,
     rollout: str,
@@ -75,10 +69,11 @@ def page(
     metric: str | None,
     limit: int,
     after: ScorePosition | None,
-) -> ScorePage:
+) -> Page[Score, ScorePosition]:
     """Return the scores of a rollout's generations after a cursor.
 
-    Raises `NotFoundError` for an unknown rollout.
+    Ordered by the generation's arrival, then by metric, evaluator and version. Raises
+    `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     order = (g.c.id, s.c.metric, s.c.evaluator, s.c.version)
@@ -93,11 +88,11 @@ def page(
     statement = statement.order_by(*order)
     first_id = 0 if after is None else after.id
     rows = connection.reader.rows_of_scores(statement, rollout, first_id, limit + 1)
-    shown = rows[:limit]
-    last = shown[-1] if len(rows) > limit else None
-    return ScorePage(
-        tuple(_score(row) for row in shown),
-        None if last is None else ScorePosition(last.id, last.metric, last.evaluator, last.version),
+    return page_of(
+        rows,
+        limit,
+        _score,
+        lambda row: ScorePosition(row.id, row.metric, row.evaluator, row.version),
     )
 
 

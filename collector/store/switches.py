@@ -5,20 +5,20 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from collector.contract import Notification, NotificationType, Switch, SwitchState
+from collector.contract import Notification, NotificationType, Switch, SwitchChange, SwitchState
 from collector.store import notifications
 from collector.store.tables import switch_event as e
 
 
 def add(
-    connection: Connection, rollout: str, state: Switch, *, reason: str, who: str, unix_ns: int
+    connection: Connection, rollout: str, change: SwitchChange, *, who: str, unix_ns: int
 ) -> SwitchState:
     """Store an event and return it; the transaction must exclude other writers.
 
     A state that differs from the one before is put in the outbox of notifications.
     """
     last = next(iter(newest(connection, rollout, limit=1)), None)
-    if last is None or last.state is not state:
+    if last is None or last.state is not change.state:
         notifications.add(
             connection,
             Notification(
@@ -27,14 +27,20 @@ def add(
                 rollout=rollout,
                 time_unix_ns=unix_ns,
                 before=None if last is None else last.state.value,
-                after=state.value,
-                summary=reason,
+                after=change.state.value,
+                summary=change.reason,
                 who=who,
             ),
         )
     id_ = connection.scalar(
         insert(e)
-        .values(rollout=rollout, state=state.value, reason=reason, who=who, time_unix_ns=unix_ns)
+        .values(
+            rollout=rollout,
+            state=change.state.value,
+            reason=change.reason,
+            who=who,
+            time_unix_ns=unix_ns,
+        )
         .returning(e.c.id)
     )
     return _event(connection.execute(select(e).where(e.c.id == id_)).one())
@@ -64,11 +70,4 @@ def changed_since(connection: Connection, id_: int) -> dict[str, int]:
 
 
 def _event(row: Row[Any]) -> SwitchState:
-    return SwitchState(
-        id=row.id,
-        rollout=row.rollout,
-        state=Switch(row.state),
-        reason=row.reason,
-        who=row.who,
-        time_unix_ns=row.time_unix_ns,
-    )
+    return SwitchState(**(row._asdict() | {"state": Switch(row.state)}))

@@ -268,7 +268,7 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
         for _ in range(3):
             with store.read() as connection:
                 page = scores.page(connection, "scored", metric="m", limit=10, after=position)
-            shown += [score.value for score in page.scores]
+            shown += [score.value for score in page.records]
             position = page.next
     reads = [one.read_rows for one in server.log() if "`score`.`value`" in one.statement]
     assert shown == [4 * n / count for n in range(30)]

@@ -61,7 +61,7 @@ def write(store: Store, *spans: Span) -> None:
 def stored(store: Store, rollout: str = "k4") -> tuple[Generation, ...]:
     with store.read() as connection:
         wanted = generations.Filter(rollout)
-        return generations.page(connection, wanted, content_of=None, limit=9, after=0).generations
+        return generations.page(connection, wanted, content_of=None, limit=9).records
 
 
 def waiting(store: Store) -> int:

@@ -121,7 +121,7 @@ def test_old_days_go_with_all_that_is_theirs(ten_days: Store) -> None:
             traces.trace(connection, f"{1:032x}")
         assert len(traces.trace(connection, f"{601:032x}")) == 1
         page = scores.page(connection, "k4", metric=None, limit=100, after=None)
-        assert len(page.scores) == kept
+        assert len(page.records) == kept
     assert retain(ten_days, Keep(spans_s=4 * DAY_S)) == 0
 
 
@@ -148,9 +148,7 @@ def test_text_goes_sooner_and_takes_no_number(ten_days: Store) -> None:
     retain(ten_days, Keep(content_s=3 * DAY_S))
     with ten_days.read() as connection:
         wanted = generations.Filter("k4")
-        found = generations.page(
-            connection, wanted, content_of=dialects.content, limit=100, after=0
-        ).generations
+        found = generations.page(connection, wanted, content_of=dialects.content, limit=100).records
         assert len(found) == 60
         assert sum(one.content is not None for one in found) == 3 * 6
         assert list(rollup_check.differences(connection)) == []

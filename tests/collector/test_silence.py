@@ -15,7 +15,7 @@ from waiting import until
 from webhook_receiver import receiving
 
 from collector.client import Client
-from collector.contract import Arm, Generation, RampChange, Switch, encode
+from collector.contract import Arm, Generation, RampChange, Switch, SwitchChange, encode
 from collector.ingest.preparation import prepare
 from collector.serving.silence import Silence
 from collector.settings import Settings
@@ -41,7 +41,8 @@ class Rollout:
 
     def turn(self, state: Switch) -> None:
         with self.store.transaction() as connection:
-            switches.add(connection, "k4", state, reason="r", who="w", unix_ns=1)
+            change = SwitchChange(state=state, reason="r")
+            switches.add(connection, "k4", change, who="w", unix_ns=1)
 
     def send(self, arm: Arm) -> None:
         self.number += 1
