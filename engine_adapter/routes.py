@@ -11,23 +11,28 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class TransformersRoute(Section):
-    """transformers in this process."""
+class _InProcess(Section):
+    """What every engine in this process is told."""
 
-    engine: Literal["transformers"] = "transformers"
     model: Annotated[str, Field(min_length=1)]
     """A folder, absolute or relative to the rollout file, or a name on a model hub."""
     draft_model: str | None = None
-    num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
-    prompt_lookup_num_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
-    relaxed_top_k: Annotated[int, Field(gt=1)] | None = None
-    """LOSSY: accept a draft token that is among the target's k most likely."""
     identity_layers: Annotated[int, Field(ge=0)] = 0
     """Layers appended to the target that do not change its output: more compute per token."""
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     threads: Annotated[int, Field(gt=0)] = 1
     """CPU threads; on a busy machine, several can be five times slower than one, as they spin."""
+
+
+class TransformersRoute(_InProcess):
+    """transformers in this process."""
+
+    engine: Literal["transformers"] = "transformers"
+    num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    prompt_lookup_num_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    relaxed_top_k: Annotated[int, Field(gt=1)] | None = None
+    """LOSSY: accept a draft token that is among the target's k most likely."""
 
     @model_validator(mode="after")
     def _speculates_one_way(self) -> "TransformersRoute":
@@ -41,15 +46,12 @@ class TransformersRoute(Section):
         return self
 
 
-class LocalRoute(Section):
+class LocalRoute(_InProcess):
     """Draftgate's own draft–verify loop, in this process."""
 
     engine: Literal["local"]
-    model: Annotated[str, Field(min_length=1)]
-    """A folder, absolute or relative to the rollout file, or a name on a model hub."""
     method: Literal["draft_model", "prompt_lookup", "early_exit", "head"] | None = None
     """The drafting method; without one, no speculation (the baseline)."""
-    draft_model: str | None = None
     early_exit_layers: Annotated[int, Field(gt=0)] | None = None
     """Number of the target's first layers that draft."""
     head: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
@@ -63,11 +65,6 @@ class LocalRoute(Section):
     """Largest number of waiting requests answered together."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Strings that end an answer; they are not part of it."""
-    identity_layers: Annotated[int, Field(ge=0)] = 0
-    """Layers appended to the target that do not change its output: more compute per token."""
-    device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    threads: Annotated[int, Field(gt=0)] = 1
 
     @model_validator(mode="after")
     def _drafts_one_way(self) -> "LocalRoute":

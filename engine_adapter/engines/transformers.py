@@ -7,8 +7,6 @@ next, so the schedule is `constant` here; batch size is 1.
 
 import asyncio
 import contextlib
-import hashlib
-import json
 import threading
 import time
 from collections.abc import AsyncGenerator
@@ -21,22 +19,9 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 from collector.contract import CountSource, Speculation
 from engine_adapter.engines import acceptance_counts, sampling
 from engine_adapter.engines.answer import Answer
-from engine_adapter.engines.base import (
-    Chunk,
-    Engine,
-    EngineInfo,
-    Item,
-    Probe,
-    Request,
-)
-from engine_adapter.engines.model_folder import (
-    LoadedModel,
-    ModelKey,
-    ModelShelf,
-    check_same_tokenizer,
-    checked_device,
-    encode_chat,
-)
+from engine_adapter.engines.base import Chunk, Engine, Item, Probe, Request
+from engine_adapter.engines.model_folder import ModelShelf, encode_chat
+from engine_adapter.engines.model_pair import ModelPair
 from engine_adapter.engines.relaxed_acceptance import relaxed_acceptance
 from engine_adapter.engines.verify_steps import Emission, recording
 from engine_adapter.errors import GenerationError
@@ -74,41 +59,14 @@ class TransformersEngine(Engine):
     def __init__(self, route: TransformersRoute, shelf: ModelShelf) -> None:
         """Load the route's models; raises `EngineSetupError`."""
         self._route = route
-        self._target = shelf.load(
-            ModelKey(route.model, checked_device(route.device), route.dtype, route.identity_layers)
-        )
-        self._draft: LoadedModel | None = None
-        if route.draft_model is not None:
-            self._draft = shelf.load(ModelKey(route.draft_model, route.device, route.dtype))
-            check_same_tokenizer(self._target, self._draft)
-        self.info = EngineInfo(
-            provider="transformers",
-            model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
-            version=transformers.__version__,
-            fingerprint=self._fingerprint(),
-        )
+        self._models = ModelPair.load(route, shelf)
+        self._target, self._draft = self._models
+        self.info = self._models.info(route, transformers.__version__, "transformers")
 
     async def probe(self) -> Probe:
         """Return the properties of the loaded models."""
         configured = self._configured_speculation()
-        config = self._target.model.config
-        return Probe(
-            version=transformers.__version__,
-            speculates=configured is not None,
-            speculation_method=configured.method if configured else None,
-            draft_model=configured.draft_model if configured else None,
-            num_speculative_tokens=configured.num_speculative_tokens if configured else None,
-            lossless=configured.lossless if configured else None,
-            synthetic_acceptance=False,
-            prefix_cache=False,
-            per_request_metrics=True,
-            context_length=getattr(config, "max_position_embeddings", None),
-            dtype=self._route.dtype,
-            chat_template=self._target.tokenizer.chat_template,
-            stop_token_ids=tuple(self._stop_token_ids()),
-            model_family=config.model_type,
-            model_folder=self._target.folder,
-        )
+        return self._models.probe(self._route, configured, transformers.__version__)
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield one chunk per forward pass of the target, then the `Answer`."""
@@ -192,7 +150,7 @@ class TransformersEngine(Engine):
         if self._draft is not None:
             return Speculation(
                 method="draft_model",
-                draft_model=self._draft.model.config.name_or_path.rsplit("/", 1)[-1],
+                draft_model=self._models.draft_name,
                 num_speculative_tokens=self._draft.model.generation_config.num_assistant_tokens,
                 lossless=route.relaxed_top_k is None,
             )
@@ -204,10 +162,6 @@ class TransformersEngine(Engine):
             )
         return None
 
-    def _stop_token_ids(self) -> list[int]:
-        ends = self._target.model.generation_config.eos_token_id
-        return ends if isinstance(ends, list) else [ends]
-
     def _whole(self, request: Request, generated: _Generated, queue_s: float) -> Answer:
         emissions = generated.emissions
         token_ids = [token for emission in emissions for token in emission.token_ids]
@@ -217,7 +171,7 @@ class TransformersEngine(Engine):
         if configured is not None and len(counted) == len(steps):
             counts = acceptance_counts.count(counted)
             configured = counts.apply(configured, CountSource.REQUEST.value)
-        ended = bool(token_ids) and token_ids[-1] in self._stop_token_ids()
+        ended = bool(token_ids) and token_ids[-1] in self._models.end_tokens
         return Answer(
             model=self.info.model,
             text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
@@ -229,13 +183,3 @@ class TransformersEngine(Engine):
             speculation=configured,
             queue_s=queue_s,
         )
-
-    def _fingerprint(self) -> str:
-        route = self._route.model_dump(mode="json", exclude={"model", "draft_model"})
-        parts = {
-            "target": self._target.digest,
-            "draft": self._draft.digest if self._draft else None,
-            "engine": f"transformers/{transformers.__version__} torch/{torch.__version__}",
-            "route": route,
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -11,13 +11,8 @@ from engine_adapter.engines.local.decode import DraftVerify
 from engine_adapter.engines.local.draft_length import Adaptive, ByBatch, DraftLength, Fixed
 from engine_adapter.engines.local.drafters import Drafter, EarlyExitDrafter, ModelDrafter
 from engine_adapter.engines.local.prompt_lookup import PromptLookup
-from engine_adapter.engines.model_folder import (
-    LoadedModel,
-    ModelKey,
-    ModelShelf,
-    check_same_tokenizer,
-    checked_device,
-)
+from engine_adapter.engines.model_folder import LoadedModel, ModelShelf
+from engine_adapter.engines.model_pair import ModelPair
 from engine_adapter.errors import EngineSetupError
 from engine_adapter.routes import LocalRoute
 
@@ -33,14 +28,9 @@ class Assembly:
     def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
         """Load the models; raises `EngineSetupError`."""
         self._route = route
-        device = checked_device(route.device)
-        self.target = shelf.load(ModelKey(route.model, device, route.dtype, route.identity_layers))
-        self.draft: LoadedModel | None = None
-        if route.draft_model is not None:
-            self.draft = shelf.load(ModelKey(route.draft_model, device, route.dtype))
-            check_same_tokenizer(self.target, self.draft)
-        ends = self.target.model.generation_config.eos_token_id
-        self.end_tokens = tuple(ends if isinstance(ends, list) else [] if ends is None else [ends])
+        self.models = ModelPair.load(route, shelf)
+        self.target, self.draft = self.models
+        self.end_tokens = self.models.end_tokens
         self.not_captured = None if route.head is None else self._fault_of_head(route.head)
         """Why the steps of a head cannot be captured as CUDA graphs, if so."""
         self._loop: DraftVerify | None = None

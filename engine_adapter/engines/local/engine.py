@@ -4,8 +4,6 @@ A batch ends with its longest answer; no request joins a running batch.
 """
 
 import asyncio
-import hashlib
-import json
 import threading
 import time
 from collections.abc import AsyncGenerator
@@ -13,12 +11,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import torch
-import transformers
 
 from collector.contract import CountSource, DeviceUse, Speculation, StepTimes
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.answer import Answer
-from engine_adapter.engines.base import Chunk, Engine, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.base import Chunk, Engine, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.device_use import DeviceMeter
@@ -63,36 +60,12 @@ class LocalEngine(Engine):
         self._waiting: list[_Pending] = []
         self._lock = threading.Lock()
         self._meter = DeviceMeter.of(self._target.model.device)
-        self.info = EngineInfo(
-            provider="local",
-            model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
-            version=torch.__version__,
-            fingerprint=self._fingerprint(),
-        )
+        self.info = self._assembly.models.info(route, torch.__version__, "local transformers")
 
     async def probe(self) -> Probe:
         """Return the properties of the loaded models."""
-        configured = self._configured()
-        config = self._target.model.config
-        return Probe(
-            version=torch.__version__,
-            speculates=configured is not None,
-            speculation_method=configured.method if configured else None,
-            draft_model=configured.draft_model if configured else None,
-            num_speculative_tokens=configured.num_speculative_tokens if configured else None,
-            lossless=True if configured else None,
-            synthetic_acceptance=False,
-            prefix_cache=False,
-            per_request_metrics=True,
-            context_length=getattr(config, "max_position_embeddings", None),
-            dtype=self._route.dtype,
-            chat_template=self._target.tokenizer.chat_template,
-            stop_token_ids=self._assembly.end_tokens,
-            model_family=config.model_type,
-            model_folder=self._target.folder,
-            free_memory_bytes=self._free_bytes(),
-            advice=self._advice(),
-        )
+        found = self._assembly.models.probe(self._route, self._configured(), torch.__version__)
+        return replace(found, free_memory_bytes=self._free_bytes(), advice=self._advice())
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield one chunk per verify step, then the `Answer`."""
@@ -117,7 +90,7 @@ class LocalEngine(Engine):
         prompt = tuple(encode_chat(self._target, request)[0].tolist())
         ending = Ending(
             max_tokens=request.limit,
-            end_tokens=frozenset(self._assembly.end_tokens),
+            end_tokens=frozenset(self._assembly.models.end_tokens),
             stop_strings=self._route.stop,
             decode=self._decode,
         )
@@ -201,10 +174,9 @@ class LocalEngine(Engine):
     def _configured(self) -> Speculation | None:
         if self._route.method is None:
             return None
-        draft = self._assembly.draft
         return Speculation(
             method=self._route.method,
-            draft_model=draft.model.config.name_or_path.rsplit("/", 1)[-1] if draft else None,
+            draft_model=self._assembly.models.draft_name,
             num_speculative_tokens=self._assembly.draft_length().k_max,
             lossless=True,
         )
@@ -227,16 +199,6 @@ class LocalEngine(Engine):
         """Return the GPU's free memory; `None` on a CPU, whose memory the preflight check reads."""
         device = torch.device(self._route.device)
         return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
-
-    def _fingerprint(self) -> str:
-        draft = self._assembly.draft
-        parts = {
-            "target": self._target.digest,
-            "draft": draft.digest if draft else None,
-            "engine": f"local transformers/{transformers.__version__} torch/{torch.__version__}",
-            "route": self._route.model_dump(mode="json", exclude={"model", "draft_model"}),
-        }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _fail(batch: list[_Pending], error: GenerationError) -> None:
