@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from collector.contract import DivergedAnswers, Verdict
+from evals.validity_words import load_words
 
 TITLE = "greedy answers unlike the baseline's (median place)"
 
@@ -37,8 +38,7 @@ def divergence_rows(verdicts: Mapping[str, Verdict]) -> Iterator[DivergenceRow]:
 def _words(scope: _Scope) -> str:
     cohort, in_flight = scope
     if in_flight is not None:
-        low, high = in_flight
-        return f"{low} in flight" if low == high else f"{low}–{high} in flight"
+        return f"{load_words(in_flight)} in flight"
     return "release" if cohort is None else cohort
 
 

@@ -15,7 +15,7 @@ from evals.interaction import Interaction
 from evals.plain_table import plain_table
 from evals.report import STYLES
 from evals.report_formats import MARKS as ICONS
-from evals.report_formats import escaped
+from evals.report_formats import escaped, markdown_table
 from evals.verdict_answers import MARKS
 from evals.visible_text import visible
 
@@ -43,19 +43,15 @@ def to_markdown(
         "",
     ]
     columns = ("Scope", *map(escaped, grid.family.arms), "Best")
-    lines += [_markdown_row(columns), f"|{'---|' * len(columns)}"]
-    for row in grid.rows:
-        cells = (
-            f"{ICONS[OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers
-        )
-        lines.append(_markdown_row((_scope(row.cohort), *cells, escaped(row.best or "–"))))
-    shown = [one for one in interactions if one.is_informative]
+    lines += markdown_table(columns, map(_row, grid.rows))
+    shown = [
+        [*map(escaped, (one.arm, *_interaction_cells(one)[:6]))]
+        for one in interactions
+        if one.is_informative
+    ]
     if shown:
         columns = ("Together", "Scope", "Metric", "Interaction", "Limits", "n", "Bad only together")
-        lines += ["", _markdown_row(columns), f"|{'---|' * len(columns)}"]
-    for one in shown:
-        of_one = (one.arm, *_interaction_cells(one)[:6])
-        lines.append(_markdown_row([*map(escaped, of_one)]))
+        lines += ["", *markdown_table(columns, shown)]
     lines += _diverged_in_markdown(verdicts)
     return "\n".join([*lines, "", ABOUT])
 
@@ -65,17 +61,14 @@ def _diverged_in_markdown(verdicts: Mapping[str, Verdict]) -> list[str]:
     if not rows:
         return []
     columns = ("Scope", *map(escaped, verdicts))
-    cells = (_markdown_row((escaped(visible(row.scope)), *row.cells)) for row in rows)
-    head = ["", f"{TITLE.capitalize()}:", "", _markdown_row(columns), f"|{'---|' * len(columns)}"]
-    return [*head, *cells]
+    cells = ((escaped(visible(row.scope)), *row.cells) for row in rows)
+    return ["", f"{TITLE.capitalize()}:", "", *markdown_table(columns, cells)]
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _scope(cohort: str | None) -> str:
-    return "release" if cohort is None else escaped(visible(cohort))
+def _row(row: GridRow) -> tuple[str, ...]:
+    scope = "release" if row.cohort is None else escaped(visible(row.cohort))
+    cells = (f"{ICONS[OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers)
+    return (scope, *cells, escaped(row.best or "–"))
 
 
 def print_grid(

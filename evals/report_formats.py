@@ -1,7 +1,7 @@
 """Render a verdict as Markdown, and as JUnit and GitHub annotations for CI."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import CostComparison, Finding, Outcome, Role, SentinelAnswers, Verdict
@@ -28,9 +28,8 @@ def to_markdown(verdict: Verdict) -> str:
     lines += [f"- {escaped(reason)}" for reason in verdict.reasons]
     if verdict.history is not None:
         lines += ["", *(f"- {escaped(note)}" for note in verdict.history.notes)]
-    lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    lines += [_row(group) for group in worst_by_margin(verdict.findings)]
+    columns = ("Scope", "Metric", "Role", "Estimate", "Limits", "Margin", "n", "Outcome")
+    lines += ["", *markdown_table(columns, map(_row, worst_by_margin(verdict.findings)))]
     if verdict.capacity:
         lines += ["", *_capacity(verdict)]
     if verdict.costs:
@@ -97,11 +96,17 @@ FORMATS: Mapping[str, Callable[[Verdict], str]] = {
 }
 
 
-def _row(group: Sequence[Finding]) -> str:
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; its cells are Markdown."""
+    head, *lines = (f"| {' | '.join(cells)} |" for cells in (columns, *rows))
+    return [head, f"|{'---|' * len(columns)}", *lines]
+
+
+def _row(group: Sequence[Finding]) -> tuple[str, ...]:
     f = group[0]
     sign = "≤" if f.bound == "max" else "≥"
-    cells = (
-        "all" if f.cohort is None else escaped(f.cohort),
+    return (
+        _scope(f.cohort),
         f"{f.metric} {f.stat}",
         ", ".join(one.role.value for one in group),
         _number(f.estimate),
@@ -110,27 +115,31 @@ def _row(group: Sequence[Finding]) -> str:
         f"{f.n:,}",
         ", ".join(_outcome(one) for one in group),
     )
-    return f"| {' | '.join(cells)} |"
+
+
+def _scope(cohort: str | None) -> str:
+    return "all" if cohort is None else escaped(cohort)
 
 
 def _capacity(verdict: Verdict) -> Iterator[str]:
     yield f"{escaped(capacity_words.title(verdict.goodput_ms))}:"
     yield ""
-    yield f"| Scope | Arm | {' | '.join(capacity_words.COLUMNS)} |"
-    yield "|---" * (len(capacity_words.COLUMNS) + 2) + "|"
-    for row in verdict.capacity:
-        scope = "all" if row.cohort is None else escaped(row.cohort)
-        yield f"| {' | '.join((scope, row.arm.value, *capacity_words.numbers(row)))} |"
+    yield from markdown_table(
+        ("Scope", "Arm", *capacity_words.COLUMNS),
+        (
+            (_scope(row.cohort), row.arm.value, *capacity_words.numbers(row))
+            for row in verdict.capacity
+        ),
+    )
 
 
 def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:
     yield f"{escaped(cost_words.title(costs))}:"
     yield ""
-    yield f"| Scope | {' | '.join(cost_words.COLUMNS)} | n |"
-    yield "|---" * (len(cost_words.COLUMNS) + 2) + "|"
-    for cost in costs:
-        scope = "all" if cost.cohort is None else escaped(cost.cohort)
-        yield f"| {' | '.join((scope, *cost_words.numbers(cost), f'{cost.n:,}'))} |"
+    yield from markdown_table(
+        ("Scope", *cost_words.COLUMNS, "n"),
+        ((_scope(cost.cohort), *cost_words.numbers(cost), f"{cost.n:,}") for cost in costs),
+    )
     for note in cost_words.notes(costs):
         yield ""
         yield escaped(note)

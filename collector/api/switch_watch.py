@@ -5,7 +5,6 @@ polling the database twice a second, once for all waiting requests.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -16,7 +15,6 @@ from collector.errors import StoreUnavailableError
 from collector.store import Store, switches
 
 _POLL_EVERY_S: Final = 0.5
-_log = logging.getLogger(__name__)
 
 
 class SwitchWatch:

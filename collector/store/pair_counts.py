@@ -8,7 +8,7 @@ only counts what arrived since.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from collector.contract import Arm
 from collector.store import progress
@@ -83,12 +83,6 @@ def subtract_before(connection: StoreConnection, before: int) -> None:
     broken = connection.reader.broken_pairs(floor, before, last)
     _add(connection, {rollout: -count for rollout, count in broken.items()})
     progress.reach(connection, progress.RETAINED_FROM, before)
-
-
-def forget(connection: Connection) -> None:
-    """Reset the counts, so that all pairs are counted again."""
-    connection.execute(delete(pair_count))
-    progress.forget(connection, progress.PAIRS)
 
 
 def _last(connection: Connection) -> int:

@@ -29,8 +29,3 @@ def reach(connection: Connection, name: str, reached: int) -> None:
     """Store the progress of the work."""
     connection.execute(delete(p).where(p.c.name == name))
     connection.execute(insert(p).values(name=name, id=reached))
-
-
-def forget(connection: Connection, name: str) -> None:
-    """Delete the progress, so that the work starts again from the beginning."""
-    connection.execute(delete(p).where(p.c.name == name))

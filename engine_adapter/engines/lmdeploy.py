@@ -2,11 +2,10 @@
 
 from typing import ClassVar
 
-from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
-from engine_adapter.engines.base import Probe
+from engine_adapter.engines.answer import AnswerReader
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription, metered
 
 
 class LmdeployReader(AnswerReader):
@@ -36,18 +35,10 @@ class LmdeployEngine(HttpEngine):
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
         """Report speculation once a draft was counted; no route gives the version."""
-        drafts = said.metrics.total(COUNTERS.steps or "") if said.metrics is not None else None
         advice = (
             "LMDeploy counts draft tokens in /metrics alone: run with concurrency 1 to have each "
             "request's"
             if said.metrics is not None
             else "no Prometheus metrics were found; start LMDeploy without --disable-metrics"
         )
-        probe = Probe(
-            speculates=True if drafts else None,
-            prefix_cache=said.reuses_prefixes,
-            per_request_metrics=False,
-            metrics_url=said.metrics_url,
-            advice=(advice,),
-        )
-        return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+        return metered(said, COUNTERS.steps or "", advice)

@@ -46,6 +46,25 @@ class Description:
     setup: SpeculationSetup
 
 
+def metered(
+    said: SelfDescription, counter: str, advice: str, *, version: str | None = None
+) -> Description:
+    """Interpret an engine that reports speculation only by a counter of its metrics.
+
+    It is known to speculate once that has counted.
+    """
+    counted = said.metrics.total(counter) if said.metrics is not None else None
+    probe = Probe(
+        version=version,
+        speculates=True if counted else None,
+        prefix_cache=said.reuses_prefixes,
+        per_request_metrics=False,
+        metrics_url=said.metrics_url,
+        advice=(advice,),
+    )
+    return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+
+
 def server_root(url: str) -> str:
     """Return the URL without `/v1`; engines serve their own routes below it."""
     parts = urlsplit(url)

@@ -6,12 +6,11 @@ iterations, and it is not documented whether the prefill is one of them.
 
 from typing import ClassVar
 
-from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
-from engine_adapter.engines.base import Probe
+from engine_adapter.engines.answer import AnswerReader
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import text
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription, metered
 
 
 class TensorRtLlmReader(AnswerReader):
@@ -42,21 +41,12 @@ class TensorRtLlmEngine(HttpEngine):
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
         """Read the version; speculation is visible only after a draft was counted."""
-        metrics = said.metrics
-        drafted = metrics.total(COUNTERS.drafted or "") if metrics is not None else None
         advice = (
             "TensorRT-LLM counts draft tokens in /prometheus/metrics alone: run with concurrency 1 "
             "to have each request's"
-            if metrics is not None
+            if said.metrics is not None
             else "no Prometheus metrics were found; set return_perf_metrics: true in the server's "
             "configuration"
         )
-        probe = Probe(
-            version=text(said.of("/version"), "version"),
-            speculates=True if drafted else None,
-            prefix_cache=said.reuses_prefixes,
-            per_request_metrics=False,
-            metrics_url=said.metrics_url,
-            advice=(advice,),
-        )
-        return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+        version = text(said.of("/version"), "version")
+        return metered(said, COUNTERS.drafted or "", advice, version=version)

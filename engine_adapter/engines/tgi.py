@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
-from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription, metered
 
 
 class TgiReader(AnswerReader):
@@ -89,19 +88,11 @@ class TgiEngine(HttpEngine):
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
         """Read the version; speculation is visible only after a draft token was accepted."""
-        accepted = said.metrics.total("tgi_request_skipped_tokens_sum") if said.metrics else None
-        speculates = True if accepted else None
         advice = (
             "TGI counts accepted tokens in /metrics alone, and proposed tokens nowhere: run with "
             "concurrency 1 to have acceptance lengths; rates cannot be known"
         )
-        probe = Probe(
-            version=text(said.of("/info"), "version"),
-            speculates=speculates,
-            prefix_cache=said.reuses_prefixes,
-            per_request_metrics=False,
-            metrics_url=said.metrics_url,
-            context_length=count(said.of("/info"), "max_total_tokens"),
-            advice=(advice,),
-        )
-        return Description(probe=probe, setup=SpeculationSetup(on=speculates))
+        version = text(said.of("/info"), "version")
+        found = metered(said, COUNTERS.accepted or "", advice, version=version)
+        context_length = count(said.of("/info"), "max_total_tokens")
+        return replace(found, probe=replace(found.probe, context_length=context_length))

@@ -1,7 +1,8 @@
 """The results of a statistic: limits, or the reason why there are none."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Bound = Literal["max", "min"]
@@ -55,6 +56,14 @@ class Insufficient:
     reason: str
     n: int
     n_needed: int | None
+
+
+def exponential(logs: Interval, method: str) -> Interval:
+    """Return the interval of a ratio, given that of its logarithm."""
+    estimate, lower, upper = (
+        None if x is None else math.exp(x) for x in (logs.estimate, logs.lower, logs.upper)
+    )
+    return replace(logs, estimate=estimate, lower=lower, upper=upper, method=method)
 
 
 def outer_limit(

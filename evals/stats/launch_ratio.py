@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from evals.stats.interval import Bound, Insufficient, Interval
+from evals.stats.interval import Bound, Insufficient, Interval, exponential
 from evals.stats.log_ratio import geometric_mean_ratio
 from evals.stats.welch import mean_difference
 
@@ -112,8 +112,4 @@ def between_arms(
     found = mean_difference(
         candidate, baseline, margin=math.log(margin), bound=bound, confidence=confidence
     )
-    if isinstance(found, Insufficient):
-        return found
-    ends = (None if x is None else math.exp(x) for x in (found.estimate, found.lower, found.upper))
-    estimate, lower, upper = ends
-    return replace(found, estimate=estimate, lower=lower, upper=upper, method=METHOD)
+    return found if isinstance(found, Insufficient) else exponential(found, METHOD)

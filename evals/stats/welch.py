@@ -1,13 +1,12 @@
 """Welch's t for a difference of two independent means."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from evals.stats.interval import Bound, Insufficient, Interval
+from evals.stats.interval import Bound, Insufficient, Interval, exponential
 
 METHOD = "welch-1947/1"
 METHOD_RATIO = "welch-log-ratio/1"
@@ -78,11 +77,7 @@ def geometric_mean_ratio(
         bound=bound,
         confidence=confidence,
     )
-    if isinstance(logs, Insufficient):
-        return logs
-    limits = (None if x is None else math.exp(x) for x in (logs.estimate, logs.lower, logs.upper))
-    estimate, lower, upper = limits
-    return replace(logs, estimate=estimate, lower=lower, upper=upper, method=METHOD_RATIO)
+    return logs if isinstance(logs, Insufficient) else exponential(logs, METHOD_RATIO)
 
 
 def _moments(
