@@ -119,9 +119,5 @@ def _limits(
             for arm, side, chosen in zip(arms, sides, rows, strict=True)
         ]
     return rate_difference(
-        candidate.value - baseline.value,
-        parts,
-        margin=cell.rule.margin,
-        bound=cell.rule.bound,
-        confidence=1 - policy.alpha_pass,
+        candidate.value - baseline.value, parts, **cell.margin_at(1 - policy.alpha_pass)
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypedDict
 
 from evals.applicability import Applicability
 from evals.errors import PolicyError
@@ -11,6 +12,7 @@ from evals.gate.stray import stray_cohorts
 from evals.policy import Policy
 from evals.policy_rules import METRICS, Metric, Rule
 from evals.stats import (
+    Bound,
     hall,
     log_ratio,
     quantile_ratio,
@@ -25,6 +27,15 @@ MIN_LOG_RATIO_N = 30
 MIN_MEAN_SCORE_N = 150
 MIN_UNPAIRED_MEAN_SCORE_N = 200
 MIN_SUMS_N = 100
+
+
+class Margin(TypedDict):
+    """What a method's limits are held against."""
+
+    margin: float
+    bound: Bound
+    confidence: float
+    """Of each limit, one-sided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,10 @@ class Cell:
     def is_ratio(self) -> bool:
         """Whether the statistic is a ratio candidate/baseline, not a difference."""
         return self.rule.stat.endswith("_ratio")
+
+    def margin_at(self, confidence: float) -> Margin:
+        """Return the cell's margin, with limits at this confidence."""
+        return {"margin": self.rule.margin, "bound": self.rule.bound, "confidence": confidence}
 
     @property
     def chain(self) -> tuple[str, str, str | None, str, float]:

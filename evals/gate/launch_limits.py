@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypedDict
 
 import numpy as np
 
@@ -18,13 +17,6 @@ from evals.stats.launch_ratio import (
     differences_over_launches,
     over_launches,
 )
-
-
-class _Margin(TypedDict):
-    margin: float
-    bound: Bound
-    confidence: float
-
 
 StatOf = Callable[[BoolColumn], float]
 """Returns a statistic over the cell's values in a mask; of a ratio its logarithm."""
@@ -47,7 +39,7 @@ def widened_by_launches(
     if len(values) < ENOUGH:
         return _too_few(len(values))
     compare = over_launches if cell.is_ratio else differences_over_launches
-    between = compare(values, **_margin(cell, policy))
+    between = compare(values, **cell.margin_at(1 - policy.alpha_pass))
     if isinstance(between, Insufficient):
         return between
     return _wider(found, between, np.exp(values) if cell.is_ratio else values, cell.rule.bound)
@@ -67,7 +59,7 @@ def widened_by_arms_launches(
     if min(len(candidate), len(baseline)) < ENOUGH:
         return _too_few(min(len(candidate), len(baseline)))
     compare = between_arms if cell.is_ratio else difference_between_arms
-    between = compare(candidate, baseline, **_margin(cell, policy))
+    between = compare(candidate, baseline, **cell.margin_at(1 - policy.alpha_pass))
     if isinstance(between, Insufficient):
         return between
     apart = candidate - baseline.mean()
@@ -77,14 +69,6 @@ def widened_by_arms_launches(
 def _by_launch(stat_of: StatOf, launches: Counts) -> FloatColumn:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.array([stat_of(launches == number) for number in np.unique(launches)])
-
-
-def _margin(cell: Cell, policy: Policy) -> _Margin:
-    return {
-        "margin": cell.rule.margin,
-        "bound": cell.rule.bound,
-        "confidence": 1 - policy.alpha_pass,
-    }
 
 
 def _too_few(seen: int) -> Insufficient:

@@ -36,9 +36,7 @@ def share_difference(
             gained / effect.ratio,
             lost / effect.ratio,
             len(candidate) / effect.ratio,
-            margin=cell.rule.margin,
-            bound=cell.rule.bound,
-            confidence=effect.confidence(confidence),
+            **cell.margin_at(effect.confidence(confidence)),
         )
         return effect.with_students_p(found)
 
@@ -55,13 +53,7 @@ def score_difference(
     effect = pairs.effect(differences)
 
     def limits(confidence: float) -> Interval | Insufficient:
-        return mean_difference(
-            differences,
-            effect=effect,
-            margin=cell.rule.margin,
-            bound=cell.rule.bound,
-            confidence=confidence,
-        )
+        return mean_difference(differences, effect=effect, **cell.margin_at(confidence))
 
     return _stretched(limits, differences, pairs, cell, policy)
 
@@ -71,11 +63,7 @@ def geomean_limits(
 ) -> Interval | Insufficient:
     """Compare geometric means."""
     found = geometric_mean_ratio(
-        log_ratios,
-        effect=pairs.effect(log_ratios),
-        margin=cell.rule.margin,
-        bound=cell.rule.bound,
-        confidence=1 - policy.alpha_pass,
+        log_ratios, effect=pairs.effect(log_ratios), **cell.margin_at(1 - policy.alpha_pass)
     )
     return widened_by_launches(
         found, lambda rows: float(log_ratios[rows].mean()), pairs.launches, cell, policy
@@ -102,9 +90,7 @@ def quantile_limits(
         baseline,
         q=q,
         draws=(worth[0], worth[1]),
-        margin=cell.rule.margin,
-        bound=cell.rule.bound,
-        confidence=dependence.fewest(effects).confidence(confidence),
+        **cell.margin_at(dependence.fewest(effects).confidence(confidence)),
     )
     found = dependence.fewest(effects).with_students_p(found)
     found = _doubted(found, min(q, 1 - q) * len(candidate), effects)
@@ -150,7 +136,5 @@ def _stretched(
         limits,
         pairs.in_order(differences),
         pairs.stretch(differences),
-        margin=cell.rule.margin,
-        bound=cell.rule.bound,
-        confidence=1 - policy.alpha_pass,
+        **cell.margin_at(1 - policy.alpha_pass),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from collector.contract import Reason, is_input_band
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import launch_groups, of_arm
-from evals.gate.cells import Cell, quantile_of
+from evals.gate.cells import Cell, Margin, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.covariates import covariates, varying
 from evals.gate.latency_cells import FASTEST_S, endless_baseline
@@ -29,7 +29,7 @@ from evals.gate.paired_limits import exceedances, log_quantile
 from evals.gate.score_cells import lack, never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, without_price
 from evals.policy import Policy
-from evals.policy_rules import QUANTILE_STATS, Rule
+from evals.policy_rules import QUANTILE_STATS
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
 from evals.stats.certain_harm import ArmMean, unpaired_mean_p, unpaired_share_p
@@ -250,9 +250,7 @@ def _limits(
                    of_arm(evidence, side, known, policy, timed=cell.metric.timed).effect, price)
             for side, known, price in zip(sides, rows, per_hour, strict=True)
         ]  # fmt: skip
-        sums = unpaired_ratio_of_sums(
-            *arms, margin=rule.margin, bound=rule.bound, confidence=confidence
-        )
+        sums = unpaired_ratio_of_sums(*arms, **cell.margin_at(confidence))
         logs = (partial(log_rate, arms[0]), partial(log_rate, arms[1]))
         return widened_by_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
     several = cell.cohort is None or is_input_band(cell.cohort)
@@ -310,43 +308,35 @@ def _compare(
 ) -> Interval | Insufficient:
     arms = (candidate, baseline)
     fewest = dependence.fewest([arm.effect for arm in arms])
-    found = _between(cell.rule, arms, fewest.confidence(confidence))
+    found = _between(cell, arms, cell.margin_at(fewest.confidence(confidence)))
     return fewest.with_students_p(found)
 
 
-def _between(
-    rule: Rule, arms: tuple[_Sample, _Sample], confidence: float
-) -> Interval | Insufficient:
+def _between(cell: Cell, arms: tuple[_Sample, _Sample], against: Margin) -> Interval | Insufficient:
     candidate, baseline = arms
     worth = (candidate.draws, baseline.draws)
-    if rule.stat == "diff":
+    if cell.rule.stat == "diff":
         means = [float(np.average(s.values, weights=s.weights)) for s in arms]
         shares = [
             (min(max(m, 0.0), 1.0) * s.draws, s.draws) for m, s in zip(means, arms, strict=True)
         ]
-        return unpaired_difference(
-            shares[0], shares[1], margin=rule.margin, bound=rule.bound, confidence=confidence
-        )
-    if rule.stat in ("mean_diff", "geomean_ratio"):
-        scores = rule.stat == "mean_diff"
+        return unpaired_difference(shares[0], shares[1], **against)
+    if cell.rule.stat in ("mean_diff", "geomean_ratio"):
+        scores = cell.rule.stat == "mean_diff"
         compare = welch.mean_difference if scores else welch.geometric_mean_ratio
         return compare(
             candidate.values,
             baseline.values,
             draws=worth,
             weights=(candidate.weights, baseline.weights),
-            margin=rule.margin,
-            bound=rule.bound,
-            confidence=confidence,
+            **against,
         )
     return unpaired_quantile_ratio(
         _standardised(candidate),
         _standardised(baseline),
-        q=quantile_of(rule.stat),
+        q=quantile_of(cell.rule.stat),
         draws=worth,
-        margin=rule.margin,
-        bound=rule.bound,
-        confidence=confidence,
+        **against,
     )
 
 

@@ -154,9 +154,7 @@ def _limits(
         below,
         effect_of=pairs.effect,
         factor=candidate.factor / baseline.factor,
-        margin=rule.margin,
-        bound=rule.bound,
-        confidence=1 - policy.alpha_pass,
+        **cell.margin_at(1 - policy.alpha_pass),
     )
 
     def log_ratio(rows: BoolColumn) -> float:
