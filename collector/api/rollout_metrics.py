@@ -216,25 +216,16 @@ def _costs(verdicts: dict[str, _VerdictFacts]) -> Iterator[Metric]:
 
 def _arms(states: RolloutStates) -> Iterator[Metric]:
     arms = [((one.rollout, one.arm.value), one) for one in states.arms]
-    labels = ("rollout", "arm")
-    yield _gauge(
-        "rollout_generations",
-        "Generations that began in the last hour.",
-        labels,
-        [(of, one.generations) for of, one in arms],
-    )
-    yield _gauge(
-        "rollout_draft_tokens",
-        "Draft tokens of the generations of the last hour whose counts are usable.",
-        labels,
-        [(of, one.draft_tokens) for of, one in arms],
-    )
-    yield _gauge(
-        "rollout_accepted_tokens",
-        "Of these draft tokens, those that were accepted.",
-        labels,
-        [(of, one.accepted_tokens) for of, one in arms],
-    )
+    for name, words in (
+        ("generations", "Generations that began in the last hour."),
+        (
+            "draft_tokens",
+            "Draft tokens of the generations of the last hour whose counts are usable.",
+        ),
+        ("accepted_tokens", "Of these draft tokens, those that were accepted."),
+    ):
+        values = [(of, getattr(one, name)) for of, one in arms]
+        yield _gauge(f"rollout_{name}", words, ("rollout", "arm"), values)
 
 
 def _controls(states: RolloutStates) -> Iterator[Metric]:

@@ -59,10 +59,6 @@ def _time(notification: Notification) -> datetime:
     return datetime.fromtimestamp(notification.time_unix_ns / 1e9, UTC)
 
 
-def _json(notification: Notification) -> Document:
-    return to_document(notification)
-
-
 def _slack(notification: Notification) -> Document:
     """Return an incoming webhook's message, with its markup characters &, < and > escaped."""
     lines = [
@@ -127,7 +123,7 @@ def _alertmanager(notification: Notification) -> list[Document]:
 
 
 _FORMS: Mapping[PayloadForm, Callable[[Notification], object]] = {
-    PayloadForm.JSON: _json,
+    PayloadForm.JSON: to_document,
     PayloadForm.SLACK: _slack,
     PayloadForm.TEAMS: _teams,
     PayloadForm.ALERTMANAGER: _alertmanager,
