@@ -118,6 +118,12 @@ def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
         ("10{,}100", "10,100"),
         ("€29.40", "29.40 euros"),
         ("two dozen", "24"),
+        ("ten thousand one hundred", "10,100"),
+        (r"6.2 \times 10^6", "6.2 million"),
+        ("6.2 × 10⁶", "6.2 million"),
+        ("US$6.2m", "US$6.2 million"),
+        ("300 m", "300 meters"),
+        ("12/31/2014", "December 31, 2014"),
         ("children's colours", "child's colors"),
     ],
 )
@@ -149,6 +155,9 @@ def test_blanks_keep_every_place(text) -> None:
         ("Los Angeles Lakers won the title.", False),
         ("The Las Vegas casino opened in 1950.", False),
         ("Yes.", False),
+        ("El Paso is in Texas.", False),
+        ("It is in Las Vegas.", False),
+        ("No hay información.", True),
     ],
 )
 def test_short_answers_in_other_languages_are_told(text, is_other) -> None:

@@ -6,16 +6,13 @@ from dataclasses import replace
 
 import pytest
 from grounding_passages import FACTS
+from grounding_passages import unexplained_numbers as numbers
 
 from collector.content import Redactor
 from collector.content import shipped as shipped_patterns
 from collector.contract import Generation
 from evals.evaluators import Groundedness
 from evals.evaluators.answers import prompt_text
-from evals.evaluators.groundedness.features import read
-from evals.evaluators.groundedness.judgement import indexed
-from evals.evaluators.groundedness.model import shipped
-from evals.evaluators.groundedness.sentences import sentences_of
 
 GenerationOf = Callable[..., Generation]
 COOKING = ("Preheat the oven to 350°F. Bake the bread, founded on a recipe of 1931, for an hour.",)
@@ -27,13 +24,6 @@ def asked(generation: Generation, *messages: tuple[str, str]) -> Generation:
     sent = [{"role": r, "parts": [{"type": "text", "content": text}]} for r, text in messages]
     content = replace(generation.content, input_messages=json.dumps(sent))
     return replace(generation, content=content)
-
-
-def numbers(answer: str, context: tuple[str, ...], question: str = "") -> list[str]:
-    readings = read(
-        answer, sentences_of(answer), indexed(context), shipped().rarity, question=question
-    )
-    return [answer[t.start : t.end] for reading in readings for t in reading.unexplained]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.judgement import (
@@ -26,6 +27,13 @@ Both = tuple[Judgement | None, Judgement | None]
 
 _WEIGHT_OF_SHARED = 0.5
 """Exponent of what both answers share, which must not hide how they differ."""
+_MUTUAL = -0.7
+"""Log-odds above the threshold from which the doubt of a pair of sentences is mutual."""
+_UNLIKE = 0.5
+"""Log-odds by which the doubt of answers that have nothing in common is reduced.
+
+Without it, two supported answers in other words would differ too often.
+"""
 
 
 def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
@@ -34,7 +42,8 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     A sentence that both answers share gets the same probability in both, and that probability is
     not sharpened. Sentences that differ are each judged beside their counterpart. The other answer
     only shows where to look; support comes from the passages alone. Swapping the answers swaps the
-    judgements. Answers without shared sentences or counterparts are judged separately.
+    judgements. Of two counterparts, the doubt that both raise is left out of the scores. Answers
+    without shared sentences or counterparts are judged separately, with less doubt.
     """
     if other < one:  # a fixed order, so that swapped arguments give swapped results
         second, first = judge_beside(other, one, judge)
@@ -46,12 +55,36 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     one_side, other_side = _keys(ours), _keys(theirs)
     found = match_sentences(one_side, other_side)
     if not found.shared and not found.pairs:
-        return judge_alone(ours, judge), judge_alone(theirs, judge)
-    swapped = found.exchanged()
+        return _unlike(ours, judge), _unlike(theirs, judge)
+    sides = _Side(ours, theirs, found), _Side(theirs, ours, found.exchanged())
+    here, there = (_contrasted(side, judge) for side in sides)
+    mutual = {
+        (a, b): _mutual(here[a].probability, there[b].probability, judge.calibration.threshold)
+        for a, b in found.pairs
+    }
     return (
-        _beside(_Side(ours, theirs, found), _common(ours, theirs, found.shared), judge),
-        _beside(_Side(theirs, ours, swapped), _common(theirs, ours, swapped.shared), judge),
+        _beside(sides[0], here, {a: doubt for (a, _), doubt in mutual.items()}, judge),
+        _beside(sides[1], there, {b: doubt for (_, b), doubt in mutual.items()}, judge),
     )
+
+
+def _unlike(judged: JudgedAnswer, judge: SentenceJudge) -> Judgement | None:
+    """Judge an answer that has nothing in common with the other one."""
+    found = judge_alone(judged, judge)
+    return found and replace(found, value=judge.value(_reduced(found.probability, _UNLIKE)))
+
+
+def _mutual(ours: float, theirs: float, threshold: float) -> float:
+    """Return the log-odds of doubt that two counterparts have in common."""
+    least = min(ours, theirs)
+    return max(float(logit(least) - logit(threshold)) - _MUTUAL, 0.0) if least > 0 else 0.0
+
+
+def _reduced(probability: float, doubt: float) -> float:
+    """Return the probability with its log-odds reduced."""
+    if doubt == 0 or not 0 < probability < 1:
+        return probability
+    return float(expit(logit(probability) - doubt))
 
 
 class _Side(NamedTuple):
@@ -84,24 +117,34 @@ def _common(ours: JudgedAnswer, theirs: JudgedAnswer, shared: Sequence[Group]) -
     return found
 
 
-def _beside(side: _Side, common: Mapping[int, float], judge: SentenceJudge) -> Judgement:
-    both, own, differ = max(common.values(), default=0.0), 0.0, 0
+def _beside(
+    side: _Side,
+    contrasted: Mapping[int, SentenceJudgement],
+    mutual: Mapping[int, float],
+    judge: SentenceJudge,
+) -> Judgement:
+    """Judge our answer; `mutual` has the doubt in common with counterparts, in log-odds."""
+    common = _common(side.ours, side.theirs, side.found.shared)
+    both = max(common.values(), default=0.0)
     among = max(_differing(side.found))
-    contrasted = _contrasted(side, judge)
-    sentences = list[SentenceJudgement]()
+    sentences, worst, own = list[SentenceJudgement](), 0.0, 0.0
     own_ones = zip(side.ours.readings, side.ours.probabilities.tolist(), strict=True)
     for at, (reading, by_itself) in enumerate(own_ones):
         if at in common:
             sentences.append(SentenceJudgement(reading, common[at]))
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
+        doubt = _reduced(found.probability, mutual.get(at, 0.0))
         if reading.missing_passages or reading.other_units:
             found = replace(found, probability=max(found.probability, by_itself))
+            doubt = max(doubt, by_itself)
         sentences.append(found)
-        own, differ = max(own, found.probability), differ + 1
-    own = _worst_of(among, own)
-    value = (1 - both) ** _WEIGHT_OF_SHARED * (judge.value(own) if differ else 1.0)
-    return Judgement(max(both, own), value, tuple(sentences), len(sentences) - differ)
+        worst, own = max(worst, found.probability), max(own, doubt)
+    differ = len(sentences) - len(common)
+    shared = (1 - both) ** _WEIGHT_OF_SHARED
+    value = shared * (judge.value(_worst_of(among, own)) if differ else 1.0)
+    probability = max(both, _worst_of(among, worst))
+    return Judgement(probability, value, tuple(sentences), len(common))
 
 
 def _differing(found: SentenceMatch) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from evals.evaluators.groundedness import slots, word_classes
+from evals.evaluators.groundedness import polarity, slots, word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import Reading, Values, Words
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
@@ -18,12 +18,16 @@ _NEAREST = 3
 """Number of nearest windows to compare with."""
 _AROUND = 6
 _MAX_ASKED = 8
+_WHOLE = 20
+"""Places on either side of a word that are searched for the rest of its sentence."""
+_MAX_PLACES = 24
 _SCOPE = 4
 """Content words behind a negator that it may negate."""
 _SIDE = (
     "words", "mass", "absent", "absent_mass", "near", "near_mass", "negators",
     "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
     "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
+    "whole_least", "whole_mean",
     "number_joints_lost", "forms_held", "past", "synonyms",
     *(f"{name}_words" for name in word_classes.NAMES),
 )  # fmt: skip
@@ -40,6 +44,7 @@ _OF_READING = (
     "attributed_support", "attributed_loss",
 )  # fmt: skip
 _SLOTS = tuple(f"slot_{name}" for name in slots.NAMES)
+_NEGATIONS = tuple(f"negation_{name}" for name in polarity.NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
             values[f"here_{name}"] = values[f"there_{name}"] = _NOTHING
         values["negated_near"] = _NOTHING
         values["same_words"] = 0.0
-        values |= dict.fromkeys(_SLOTS, _NOTHING)
+        values |= dict.fromkeys((*_SLOTS, *_NEGATIONS), _NOTHING)
         values |= {f"{name}_held": _NOTHING for name in word_classes.NAMES}
         return values
     for name in _OF_READING:
@@ -82,6 +87,8 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
     values["same_words"] = float(sorted(a) == sorted(b))
     found = slots.evidence(ours.words, theirs.words, passages)
     values |= {name: found[of] for name, of in zip(_SLOTS, slots.NAMES, strict=True)}
+    denials = polarity.evidence(ours.words, here, theirs.words, there, passages)
+    values |= {name: denials[of] for name, of in zip(_NEGATIONS, polarity.NAMES, strict=True)}
     scopes = [
         one | two
         for one, two in zip(
@@ -174,6 +181,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
     place = {at: n for n, at in enumerate(at for at, t in enumerate(tokens) if t.form.is_content)}
     asked = [at for at in content if rows[at] >= 0][:_MAX_ASKED]
     kept = [company(place[at], words.ids, words.weights, passages) for at in asked]
+    whole = _wholes(words, one.own, asked, passages)
     opposite = opposites()
     theirs = {against.words.tokens[at].form.stem for at in against.own}
     classes = word_classes.counted(tokens, own)
@@ -208,10 +216,34 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         / max(len(triples), 1),
         "company_least": min(kept, default=1.0),
         "company_mean": sum(kept) / len(kept) if kept else 1.0,
+        "whole_least": min(whole, default=1.0),
+        "whole_mean": sum(whole) / len(whole) if whole else 1.0,
         "opposed": sum(
             not theirs.isdisjoint(opposite.get(tokens[at].form.stem, ())) for at in content
         ),
     }
+
+
+def _wholes(
+    words: Words, own: frozenset[int], asked: Sequence[int], passages: Passages
+) -> list[float]:
+    """Return, for each word asked for, how much of the shared words is near one of its places.
+
+    A share of their weight, the greatest of its places.
+    """
+    shared = {
+        row: weight
+        for at, (row, weight) in enumerate(zip(words.rows, words.row_weights, strict=True))
+        if at not in own and row >= 0 and words.tokens[at].form.is_content
+    }
+    total, found = sum(shared.values()), list[float]()
+    for at in asked if total else ():
+        best = 0.0
+        for place in passages.positions[words.rows[at]][:_MAX_PLACES]:
+            near = set(passages.row[max(place - _WHOLE, 0) : place + _WHOLE + 1])
+            best = max(best, sum(weight for row, weight in shared.items() if row in near))
+        found.append(best / total)
+    return found
 
 
 def _negated(
@@ -252,6 +284,6 @@ CONTRASTS = (
     *(f"here_{name}" for name in _SIDE),
     *(f"there_{name}" for name in _SIDE),
     "twin", "alike", "negated_near", "same_words",
-    *(f"{name}_held" for name in word_classes.NAMES), *_SLOTS,
+    *(f"{name}_held" for name in word_classes.NAMES), *_SLOTS, *_NEGATIONS,
 )  # fmt: skip
 """Names of the features, in the order of the model's columns."""

@@ -45,7 +45,7 @@ class Groundedness:
     """
 
     name = "lexical-support"
-    version = "6"
+    version = "7"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.question import Question, question_of
@@ -62,8 +63,8 @@ class Words:
     """A sentence's words as ids of the passages' words; −1 for a word that no passage contains."""
 
     def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
-        self.tokens = sentence.tokens
-        self.rows = [passages.number_of(token) for token in sentence.tokens]
+        self.tokens = resolved(sentence.tokens, passages.dates, passages.either_dates)
+        self.rows = [passages.number_of(token) for token in self.tokens]
         content = [
             (t, row) for t, row in zip(self.tokens, self.rows, strict=True) if t.form.is_content
         ]
@@ -71,8 +72,7 @@ class Words:
         self.ids = [row for _, row in content]
         self.weights = [rarity.of(t.form.stem) for t in self.content]
         self.row_weights = [
-            rarity.of(t.form.stem) if t.form.is_content else _STOP_WORD_WEIGHT
-            for t in sentence.tokens
+            rarity.of(t.form.stem) if t.form.is_content else _STOP_WORD_WEIGHT for t in self.tokens
         ]
         self.absent = [
             (t, w) for t, i, w in zip(self.content, self.ids, self.weights, strict=True) if i < 0

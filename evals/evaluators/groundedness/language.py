@@ -1,6 +1,7 @@
 """Detect text that is not English, on which alone the model was trained and measured."""
 
 import re
+from collections.abc import Sequence
 
 from evals.evaluators.groundedness.lexicon import FOREIGN_FUNCTION_WORDS, STOP_WORDS
 from evals.evaluators.groundedness.tokens import form_of
@@ -54,13 +55,17 @@ def why_unreadable(text: str) -> str | None:
 
 def is_foreign(sentence: str) -> bool:
     """Return whether a sentence is not English; False for fewer than three Latin words."""
-    words = _LETTERS.findall(sentence.lower())
+    written = _LETTERS.findall(sentence)
+    words = [word.lower() for word in written]
     letters = "".join(words)
     if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
         return True
     if len(words) < _FEWEST_WORDS:
         return False
-    foreign = sum(word in FOREIGN_FUNCTION_WORDS for word in words)
+    foreign = sum(
+        word in FOREIGN_FUNCTION_WORDS and not _begins_a_name(written, at)
+        for at, word in enumerate(words)
+    )
     english = sum(word in STOP_WORDS - FOREIGN_FUNCTION_WORDS for word in words)
     if len(words) >= _SHORT and foreign > english:
         return True
@@ -69,6 +74,11 @@ def is_foreign(sentence: str) -> bool:
     others = [w for w in words if w not in FOREIGN_FUNCTION_WORDS and w not in _OF_BOTH]
     unknown = sum(form_of(word).stem not in known_stems(_stem_of) for word in others)
     return 2 * unknown >= len(others)
+
+
+def _begins_a_name(written: Sequence[str], at: int) -> bool:
+    """Return whether a word is capitalized like the next one, as in `Las Vegas`."""
+    return at + 1 < len(written) and written[at][0].isupper() and written[at + 1][0].isupper()
 
 
 def _stem_of(word: str) -> str:

@@ -117,7 +117,6 @@ MULTIPLES = {
 _MONTH_LIST = """
 january february march april june july august september october november december
 """
-WHOLE_MONTHS = tuple(_MONTH_LIST.split())
 MONTHS = {name[:3]: name for name in _MONTH_LIST.split()} | {"sept": "september"}
 """Full names by abbreviation. `may` is its own abbreviation."""
 
@@ -154,6 +153,7 @@ op os para pas por pour på que qui sie się som sono sont su sur são til um um
 von voor w werden wird z zijn zu är è że y la los las lo su sus al con entre desde hasta según fue
 está están este esta estos estas muy también pero como más tiene son donde cuando du sur ce cette
 ces qui ne pas avec sans sous été était leur leurs nous vous ils elles mais donc depuis où à elle
+hay ça
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
 """Function words of other European languages."""

@@ -4,11 +4,19 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from evals.evaluators.groundedness.lexicon import MULTIPLES, NUMBER_WORDS
+from evals.evaluators.groundedness.lexicon import CURRENCIES, MULTIPLES, NUMBER_WORDS
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Token
 
 _MOST_DIGITS = 15
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+POWER = (
+    r"(?<![\d.])(?:(?P<factor>\d+(?:\.\d+)?)\s{0,9}[×*]\s{0,9})?10"
+    r"(?:\s?\^\s?\{?(?P<exponent>\d{1,2})\}?|(?P<raised>[⁰¹²³⁴-⁹]{1,2}))(?!\d)"
+)
+"""A power of ten, with or without a factor."""
+_LOWERED = {ord(raised): str(digit) for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_CURRENCIES = frozenset(CURRENCIES.values())
 
 
 def joined(tokens: list[Token], text: str) -> list[Token]:
@@ -53,12 +61,7 @@ def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None
                 break
             at += 1
             continue
-        if at == first and word in ("a", "an", "one"):
-            value: Decimal | None = Decimal(1)
-            if word != "one" and not _is_multiple(tokens, at + 1, text):
-                break
-        else:
-            value = _value(tokens[at], word)
+        value = _value_at(tokens, at, first, word, text)
         scale = _scale(tokens, at, word, text) if at > first else None
         if scale is not None and part is not None:
             part *= scale
@@ -97,6 +100,14 @@ def _is_year(part: Decimal | None, last: Decimal, value: Decimal) -> bool:
     return part == last and 10 < last < 21 and last != 20 and 10 <= value < 100
 
 
+def _value_at(tokens: Sequence[Token], at: int, first: int, word: str, text: str) -> Decimal | None:
+    if at == first and word in ("a", "an"):
+        return Decimal(1) if _is_multiple(tokens, at + 1, text) else None
+    if word == "one" and (at == first or text[tokens[at - 1].start].isalpha()):
+        return Decimal(1)
+    return _value(tokens[at], word)
+
+
 def _value(token: Token, word: str) -> Decimal | None:
     if not token.form.is_number:
         return None
@@ -110,13 +121,23 @@ def _scale(tokens: Sequence[Token], at: int, word: str, text: str) -> Decimal | 
     """Return a word's factor, such as 1000; `M` and `B` count only directly after the digits."""
     token = tokens[at]
     written = text[token.start : token.end]
-    if written in ("M", "B"):
+    is_amount = at > 1 and tokens[at - 2].form.stem in _CURRENCIES
+    if written in (("M", "B", "m", "b") if is_amount else ("M", "B")):
         is_near = token.start == tokens[at - 1].end
-        return Decimal(10 ** (6 if written == "M" else 9)) if is_near else None
+        return Decimal(10 ** (6 if written in "Mm" else 9)) if is_near else None
     if len(word) <= 2 and token.start - tokens[at - 1].end > 1:
         return None
     scale = MULTIPLES.get(word) or MULTIPLES.get(word.removesuffix("s"))
     return None if scale is None else Decimal(scale)
+
+
+def power(written: str) -> str:
+    """Return the digits of a power of ten, such as `6.2 × 10^6`, which matches `POWER`."""
+    match = re.fullmatch(POWER, written)
+    if match is None:
+        raise ValueError(f"{written!r} is no power of ten")
+    exponent = int(match["exponent"] or match["raised"].translate(_LOWERED))
+    return _written(Decimal(match["factor"] or 1).scaleb(exponent))
 
 
 def _is_spelled(token: Token, text: str) -> bool:
@@ -135,6 +156,6 @@ def _written(value: Decimal) -> str:
 
 
 _HEADS = frozenset(["one", "a", "an"])
-_BEHIND = frozenset(["and", "b", "m", "k", "bn", "mn", "doz", "hundr", "mill", "bill", "trill"])
-"""Stems of words that multiply a number or continue it."""
+_BEHIND = frozenset(["and", "b", *map(stem, MULTIPLES), *map(stem, ("m", "meter"))])
+"""Stems of words that multiply a number or continue it; `m` behind an amount is a million."""
 _LARGE = frozenset(map(Decimal, (100, 1000, 10**6, 10**9)))

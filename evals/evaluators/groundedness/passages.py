@@ -10,6 +10,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.dates import dates_of
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 
 STRIDE = 10
@@ -45,6 +46,8 @@ class Passages:
         """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
             self._append(number, text)
+        self.dates, self.either_dates = dates_of(self.places)
+        """Its dates, and those in digits of either order."""
         self.ids: dict[str, int] = {}
         self.row = [-1 if t is None else self._id(t.form.stem) for t in self.places]
         self.positions: list[list[int]] = [[] for _ in self.ids]

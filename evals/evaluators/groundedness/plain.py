@@ -41,4 +41,5 @@ def plain(text: str) -> str:
 
 
 def _blank(match: re.Match[str]) -> str:
-    return " " * len(match.group())
+    sign = "×" if match.group() in ("\\times", "\\cdot") else ""
+    return sign.ljust(len(match.group()))

@@ -22,3 +22,5 @@ class Token(NamedTuple):
     end: int
     is_name: bool
     """Capitalized, and not because a sentence begins there."""
+    other: str = ""
+    """The stem if day and month of this date are exchanged; empty if the order is certain."""

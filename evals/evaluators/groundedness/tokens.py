@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from evals.evaluators.groundedness import number_words
+from evals.evaluators.groundedness import dates, number_words
 from evals.evaluators.groundedness.lexicon import (
     CONTRACTED,
     CURRENCIES,
@@ -16,9 +16,9 @@ from evals.evaluators.groundedness.lexicon import (
     ORDINALS,
     STOP_WORDS,
     UNITS_SHORT,
-    WHOLE_MONTHS,
 )
 from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Form, Token
 from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
@@ -28,8 +28,9 @@ _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
 _LETTERS = rf"[^\W\d_](?:[{_LOOSE}]*[^\W\d_])*[{_LOOSE}]*"
 _TOKEN = re.compile(
-    r"(?P<iso>(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-]))"
-    r"|(?P<slash>(?<![\d/])\d{1,2}/\d{1,2}/(?:\d{4}|\d\d)(?![\d/]))"
+    r"(?P<date>(?<![\d./-])(?:[12]\d{3}([./-])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3[12]\d{3}"
+    r"|\d{1,2}/\d{1,2}/\d\d)(?![\d/-]|[.]\d))"
+    rf"|(?P<power>{number_words.POWER})"
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
     rf"|\d(?:[{_LOOSE}]*\d)*(?:[.,]\d+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
@@ -50,13 +51,6 @@ _NUMBERS = NUMBER_WORDS | ORDINALS
 _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent")
 _CURRENCIES = frozenset(CURRENCIES.values())
 _MAX_DIGITS = 40
-_ENDINGS = (
-    ("ational", "ate"), ("fulness", "ful"), ("iveness", "ive"), ("ization", "ize"),
-    ("isation", "ize"), ("ingly", ""),
-    ("ation", "ate"), ("edly", ""), ("ness", ""), ("ment", ""),
-    ("ies", "y"), ("ied", "y"), ("ily", "y"), ("ing", ""), ("ion", ""),
-    ("est", ""), ("ed", ""), ("es", ""), ("er", ""), ("ly", ""), ("s", ""), ("e", ""), ("y", "i"),
-)  # fmt: skip
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -64,8 +58,12 @@ def tokens_of(text: str) -> list[Token]:
     text, found, before = plain(text), list[Token](), 0
     for match in _TOKEN.finditer(text):
         word, (start, end) = match.group().strip(), match.span()
-        if match["iso"] or match["slash"]:
-            found += _date(match)
+        if match["date"]:
+            found += dates.date_tokens(word, start)
+        elif match["power"]:
+            found.append(
+                Token(Form(number_words.power(word), is_number=True), start, end, is_name=False)
+            )
         elif found and word.lower() in _SUFFIXES and _follows(found[-1], start):
             continue
         else:
@@ -123,27 +121,6 @@ def _parts(word: str) -> tuple[str, str]:
     return (word, "") if match[3] == "s" and match[2] not in _WITH_IS else (match[2], verb)
 
 
-def _date(match: re.Match[str]) -> Iterator[Token]:
-    """Yield month, day and year of a date in digits."""
-    parts, (start, end) = re.split("[-/]", match.group()), match.span()
-    if match["iso"]:
-        year, month, day = parts
-    else:
-        month, day, year = parts
-        if int(month) > 12:
-            month, day = day, month
-        year = year if len(year) == 4 else ("20" if int(year) < 50 else "19") + year
-    if not 1 <= int(month) <= 12:
-        for piece in re.finditer(r"\d+", match.group()):
-            yield Token(
-                form_of(piece.group()), start + piece.start(), start + piece.end(), is_name=False
-            )
-        return
-    yield Token(form_of(WHOLE_MONTHS[int(month) - 1]), start, end, is_name=False)
-    yield Token(form_of(day), start, end, is_name=False)
-    yield Token(form_of(year), start, end, is_name=False)
-
-
 @lru_cache(maxsize=65_536)
 def form_of(word: str) -> Form:
     """Return the normalized form of one word."""
@@ -159,7 +136,7 @@ def form_of(word: str) -> Form:
         return Form(str(number), is_number=True)
     lower = MONTHS.get(lower, lower).removesuffix("'s").removesuffix("s'")
     base = base_forms().get(lower, lower)
-    return Form(_stem(base_forms().get(base, base)), is_past=_is_past(lower))
+    return Form(stem(base_forms().get(base, base)), is_past=_is_past(lower))
 
 
 def _is_past(word: str) -> bool:
@@ -186,16 +163,3 @@ def _number(text: str) -> str:
         return text[:_MAX_DIGITS]
     fraction = fraction.rstrip("0")
     return (whole.lstrip("0") or "0") + (dot + fraction if fraction else "")
-
-
-def _stem(word: str) -> str:
-    """Cut common English endings, so that `closes`, `closed` and `closing` are equal."""
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word.removesuffix(ending) + instead
-            break
-    if word.endswith("e") and len(word) > 3:
-        word = word[:-1]
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
-    return word

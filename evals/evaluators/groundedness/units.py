@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_DEGREES = frozenset(["degr", "fahrenheit", "celsiu"])
+_DEGREES = frozenset(map(stem, ["degrees", "fahrenheit", "celsius"]))
 """Stems that may stand for each other: `350 degrees`, `350°F`."""
 
 

@@ -173,15 +173,56 @@ def _degrees(source: Source, rng: random.Random) -> Edit | None:
 
 
 _NOT = (
-    r"\s+not\b(?!\s+only)",
-    r"n't\b",
+    r"\s+(?:not|never)\b(?!\s+only)",
+    r"(?<!ca)(?<!wo)n['’]t\b",
+    r"\bno\s+(?=[a-z]{3})",
+    r"\bdo(?:es)? not\s+(?=[a-z]{3})",
 )
 _NOT_TEST = (
     r"\s+(?:not|never)\b(?!\s+only)",
     r"\bno\s+(?=[a-z])",
     r"(?<=do|es|id|re|as|is)n['’]t\b",
 )
-_WITHOUT = {"without": "with", "unable": "able", "none": "all", "cannot": "can", "neither": "both"}
+_WITHOUT = {
+    "without": "with",
+    "unable": "able",
+    "none": "all",
+    "cannot": "can",
+    "neither": "both",
+    "can't": "can",
+    "won't": "will",
+    "unlikely": "likely",
+    "impossible": "possible",
+    "no": ("some", "a"),
+    "never": ("always", "often"),
+    "rarely": "often",
+    "nor": "and",
+}
+_TURNED_TEST = (
+    (r"\bdoes(?: not|n['’]t) ([a-z]{3,}[a-rt-xz])\b", r"\1s"),
+    (r"\bdid(?: not|n['’]t) ([a-z]{3,}[a-df-xz])\b", r"\1ed"),
+    (r"\bno longer\b", "still"),
+    (r"\b(is|are|was|were|can|could|should|will|would)(?: not|n['’]t)\b", r"\1 indeed"),
+    (r"\bnot (?:a|an|the)\b", "the"),
+    (r"\bhardly\b", "readily"),
+)
+
+
+def _turned(pattern: str, instead: str) -> Rule:
+    """Return a rule that replaces one match of a pattern by its expanded template."""
+    every = re.compile(pattern)
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        text = source.answer
+        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
+        if not found:
+            return None
+        match = rng.choice(found)
+        return put(text, *match.span(), match.expand(instead))
+
+    return rule
+
+
 _PASSAGE = re.compile(r"\b(passage)s?\s+(\d{1,2})\b", re.IGNORECASE)
 
 
@@ -283,6 +324,7 @@ HELD_OUT: dict[str, Rule] = {
     "wrong passage": _wrong_passage,
     "unit": one_of(exchange(_UNITS_TEST), _currency("€¥"), _degrees),
     "negation left out": one_of(*map(left_out, _NOT_TEST)),
+    "negation turned into a statement": one_of(*(_turned(*pair) for pair in _TURNED_TEST)),
     "name of the same passages": _other_name,
     "number": _number,
     "negation added": _NEGATE,

@@ -1,0 +1,109 @@
+"""Dates in digits: `2014-03-05`, `5.3.2014`, and `05/03/2014`, whose order may be either."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from evals.evaluators.groundedness.stemming import stem
+from evals.evaluators.groundedness.token import Form, Token
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+_STEMS = (*map(stem, _MONTHS[:4]), "may", *map(stem, _MONTHS[5:]))
+_LAST_DAY = 31
+
+Date = tuple[str, str]
+"""Stems of a month and a day."""
+
+
+def date_tokens(text: str, start: int) -> Iterator[Token]:
+    """Yield month, day and year of a date at `start`, or its numbers if it is none."""
+    found = _read(text)
+    if found is None:
+        for piece in re.finditer(r"\d+", text):
+            begin = start + piece.start()
+            yield Token(_number(piece.group()), begin, begin + len(piece.group()), is_name=False)
+        return
+    month, day, year, is_either = found
+    end = start + len(text)
+    others = (_STEMS[day - 1], str(month)) if is_either else ("", "")
+    yield Token(_month(month), start, end, is_name=False, other=others[0])
+    yield Token(_number(str(day)), start, end, is_name=False, other=others[1])
+    yield Token(_number(year), start, end, is_name=False)
+
+
+def _read(text: str) -> tuple[int, int, str, bool] | None:
+    """Return month, day, year, and whether month and day may be exchanged; `None` if no date."""
+    first, second, third = re.split(r"[./-]", text)
+    if len(first) == 4:
+        year, month, day = first, int(second), int(third)
+    else:
+        month, day, year = int(first), int(second), third
+        if "." in text:
+            month, day = day, month
+        if len(year) == 2:
+            year = ("20" if int(year) < 50 else "19") + year
+    is_either = len(first) < 4 and max(month, day) <= len(_MONTHS) and month != day
+    if month > len(_MONTHS):
+        month, day = day, month
+    is_date = 1 <= month <= len(_MONTHS) and 1 <= day <= _LAST_DAY
+    return (month, day, year, is_either) if is_date else None
+
+
+def resolved(
+    tokens: Sequence[Token], pairs: frozenset[Date], either: dict[Date, Date]
+) -> list[Token]:
+    """Return a sentence's words with each date in the order in which the passages have it.
+
+    `pairs` are the passages' dates, `either` their dates of either order: each by its other order.
+    """
+    found = list(tokens)
+    for at in range(len(found) - 1):
+        place = _date_at(found, at)
+        if place is None:
+            continue
+        month, day = (found[n] for n in place)
+        date, other = (month.form.stem, day.form.stem), (month.other, day.other)
+        instead = either.get(date) or (other if other in pairs else None)
+        if date not in pairs and instead is not None:
+            name, number = instead
+            found[place[0]] = month._replace(form=_month(_STEMS.index(name) + 1))
+            found[place[1]] = day._replace(form=_number(number))
+    return found
+
+
+def dates_of(tokens: Sequence[Token | None]) -> tuple[frozenset[Date], dict[Date, Date]]:
+    """Return the dates of passages, and those of either order: each by its other order."""
+    pairs, either = set[Date](), dict[Date, Date]()
+    for at in range(len(tokens) - 1):
+        place = _date_at(tokens, at)
+        if place is None:
+            continue
+        month, day = (token for n in place if (token := tokens[n]) is not None)
+        date = month.form.stem, day.form.stem
+        pairs.add(date)
+        if month.other:
+            either[month.other, day.other] = date
+    return frozenset(pairs), either
+
+
+def _date_at(tokens: Sequence[Token | None], at: int) -> tuple[int, int] | None:
+    """Return the places of a month and a day that stand beside each other from `at` on."""
+    one, two = tokens[at], tokens[at + 1]
+    if one is None or two is None or one.form.is_number == two.form.is_number:
+        return None
+    day, month = (one, two) if one.form.is_number else (two, one)
+    if month.form.stem not in _STEMS or len(day.form.stem) > 2:
+        return None
+    return (at + 1, at) if one.form.is_number else (at, at + 1)
+
+
+def _month(month: int) -> Form:
+    """Return the form of a month; `may` is a word without content too."""
+    name = _STEMS[month - 1]
+    return Form(name, is_content=name != "may")
+
+
+def _number(digits: str) -> Form:
+    return Form(digits.lstrip("0") or "0", is_number=True)
