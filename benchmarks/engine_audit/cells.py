@@ -47,7 +47,7 @@ _PROMPTS_OF_A_PASS: Final = 150
 """4,000 tokens, which an audit of tokens by their law needs for a pass."""
 TINY, REAL = "tiny", "smollm2"
 """The demo's pair, and SmolLM2-135M-Instruct."""
-_REAL_PROMPTS: Final = {"llamacpp": 96, "transformers": 16}
+_REAL_PROMPTS: Final = {"llamacpp": 40, "transformers": 16}
 """Of the demo on a real model; transformers answers ten tokens a second."""
 _GRAMMAR: Final = ("json", "tools")
 

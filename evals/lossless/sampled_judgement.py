@@ -14,7 +14,8 @@ ENOUGH_TOKENS = 4000
 faults in most runs. Without that model two of five stay unseen."""
 ENOUGH_SEEDED_TOKENS = 500
 """Minimum for a pass if both arms' tokens are those that the seeds give; by then this audit had
-detected each planted fault in most runs."""
+detected each planted fault in most runs of a synthetic model; SmolLM2's at a temperature of 0.7
+take up to 1,100."""
 MOST_CUT = 0.05
 """Maximum share of answers cut into other tokens; with more, the rest is a biased selection."""
 CUT_LEVEL = 0.01
