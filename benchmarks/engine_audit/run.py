@@ -106,7 +106,6 @@ def _rollout_file(cell: Cell, folder: Path, arms: dict[str, Any], collector: str
         "sampling": {"max_tokens": tokens, "seed": 7, **decoding.sampling},
         "load": {
             "concurrency": cell.in_flight,
-            "loop": "per_arm" if cell.in_flight > 1 else "shared",
             "warmup": 2,
             "max_prompts": cell.prompts,
         },
