@@ -1,6 +1,6 @@
 """Time and memory of a verdict over many pairs, cohorts and metrics.
 
-The table of pairs is Arrow, as the collector sends it. Timed are the next steps of `draftgate
+Timed are the next steps of `draftgate
 gate`: reading the table as evidence, and judging. The figures contain the machine's noise, so the
 best run is reported besides all runs.
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from collector.columns import Table
 from evals import policy
 from evals.gate import decide
 from evals.pairs_table import from_table
@@ -44,7 +45,7 @@ def rules() -> policy.Policy:
     return policy.parse(text, "speed.yaml")
 
 
-def table(pairs: int, cohorts: int, seed: int) -> pa.Table:
+def table(pairs: int, cohorts: int, seed: int) -> Table:
     """Return pairs with every column that the collector sends."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(pairs)
@@ -56,7 +57,7 @@ def table(pairs: int, cohorts: int, seed: int) -> pa.Table:
     shared = rng.lognormal(0, 0.3, pairs)
     for turn, arm in enumerate(("baseline", "candidate")):
         columns |= {f"{arm}_{name}": c for name, c in _side(rng, shared, turn, pairs).items()}
-    return pa.table(columns)
+    return Table.read(pa.table(columns))
 
 
 def _side(
@@ -123,7 +124,7 @@ def main() -> int:
         "benchmark": "gate_speed",
         "pairs": args.pairs,
         "cells": len(verdict.findings),
-        "table_bytes": data.nbytes,
+        "table_bytes": len(data.to_ipc()),
         "best_total_s": round(best, 2),
         "peak_bytes": peak,
         "runs": [{k: round(v, 2) for k, v in run.items()} for run in runs],

@@ -114,7 +114,7 @@ def _newest(_client: Client, at: Stamp) -> pa.Table:
 
 @st.cache_resource(ttl=60, show_spinner="Reading the pairs …", max_entries=4)
 def _pairs(_client: Client, at: Stamp) -> pa.Table:
-    return _client.pairs_table(at.rollout).combine_chunks()
+    return pa.table(_client.pairs_table(at.rollout)).combine_chunks()
 
 
 @st.cache_data(ttl=600, show_spinner="Working out the advice …", max_entries=8)

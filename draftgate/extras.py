@@ -13,6 +13,7 @@ _PACKAGES: Final = {
     "h2": "collector",
     "onnxruntime": "groundedness-model",
     "psycopg": "collector",
+    "pyarrow": "arrow",
     "pynvml": "gpu",
     "re2": "collector",
     "safetensors": "transformers",

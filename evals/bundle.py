@@ -9,8 +9,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
+from collector.columns import ArrowError, Table
 from collector.contract import (
     DocumentError,
     RolloutHistory,
@@ -43,8 +42,8 @@ class Inputs(NamedTuple):
 
     rollout: str
     policy_text: str
-    pairs: pa.Table
-    control: pa.Table | None = None
+    pairs: Table
+    control: Table | None = None
     history: RolloutHistory | None = None
     """None if no collector's history was read."""
     strict: bool = False
@@ -69,9 +68,9 @@ def write(path: Path, inputs: Inputs, verdict: Verdict, sign: Sign | None = None
 
     The manifest has the SHA-256 of each file. There is no seed: the gate draws no random numbers.
     """
-    files = {_POLICY: inputs.policy_text.encode(), _PAIRS: _to_ipc(inputs.pairs)}
+    files = {_POLICY: inputs.policy_text.encode(), _PAIRS: inputs.pairs.to_ipc()}
     if inputs.control is not None:
-        files[_CONTROL] = _to_ipc(inputs.control)
+        files[_CONTROL] = inputs.control.to_ipc()
     if inputs.history is not None:
         files[_HISTORY] = json.dumps(to_document(inputs.history), sort_keys=True).encode()
     files[VERDICT] = to_json(verdict).encode()
@@ -182,15 +181,8 @@ def _read(path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:  # Any: a JSON
     return files, manifest
 
 
-def _to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _from_ipc(path: Path, name: str, data: bytes) -> pa.Table:
+def _from_ipc(path: Path, name: str, data: bytes) -> Table:
     try:
-        return pa.ipc.open_stream(data).read_all()
-    except pa.ArrowInvalid as exc:
+        return Table.read(data)
+    except (ArrowError, TypeError) as exc:
         raise BundleError(f"{path}: {name}: wanted an Arrow stream, got {exc}") from exc

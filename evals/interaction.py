@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from collector.client import Client
+from collector.columns import Table
 from collector.contract import Family, Role
+from collector.data_hash import ordered
 from evals.evidence import BoolColumn, Evidence, FloatColumn
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import MIN_LOG_RATIO_N, MIN_MEAN_SCORE_N, Cell
@@ -88,7 +88,7 @@ def load_interactions(client: Client, family: Family, policy: Policy) -> tuple[I
 
 
 def interactions(
-    tables: Mapping[str, pa.Table], family: Family, policy: Policy
+    tables: Mapping[str, Table], family: Family, policy: Policy
 ) -> tuple[Interaction, ...]:
     """Return the interactions of a family's combined candidates; `tables` has the pairs by arm.
 
@@ -115,24 +115,17 @@ _Make = Callable[..., Interaction]
 """Makes an interaction from what depends on the metric."""
 
 
-def _aligned(*tables: pa.Table) -> _Four | None:
-    keys = [
-        pc.binary_join_element_wise(
-            table["prompt_id"], table["repeat"].cast(pa.string()), "\0"
-        ).combine_chunks()
-        for table in tables
-    ]
-    common = functools.reduce(lambda some, more: some.filter(pc.is_in(some, more)), keys)
-    if not len(common):
+def _aligned(*tables: Table) -> _Four | None:
+    keys = [list(zip(table["prompt_id"], table["repeat"], strict=True)) for table in tables]
+    common = set(keys[0]).intersection(*keys)
+    if not common:
         return None
     kept = [
-        table.filter(pc.is_in(key, common)).sort_by(
-            [("prompt_id", "ascending"), ("repeat", "ascending")]
-        )
-        for table, key in zip(tables, keys, strict=True)
+        ordered(table.take(np.flatnonzero([key in common for key in of_table])))
+        for table, of_table in zip(tables, keys, strict=True)
     ]
     first, second, both = map(from_table, kept)
-    return _Four(first, second, both, kept[0]["prompt_id"].to_pylist())
+    return _Four(first, second, both, kept[0]["prompt_id"].to_list())
 
 
 def _measured(four: _Four, rows: BoolColumn, policy: Policy, make: _Make) -> Iterator[Interaction]:

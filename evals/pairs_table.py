@@ -1,17 +1,15 @@
 """Convert the collector's table of pairs to evidence, column by column."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from collector.columns import Column, Table, concat
 from collector.contract import Arm, Change, SentinelAsk
-from collector.data_hash import data_hash
+from collector.data_hash import data_hash, ordered
 from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
 from evals.evidence import (
@@ -45,27 +43,25 @@ _SIDE_COLUMNS = (
 )  # fmt: skip
 
 
-def from_table(table: pa.Table) -> Evidence:
+def from_table(table: Table) -> Evidence:
     """Read the collector's table of pairs.
 
     The result, including its hash, does not depend on the order of rows or columns. Raises
     `EvidenceError` for a missing column or for two rows with the same key.
     """
     _check_columns(table)
-    table = table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")]).combine_chunks()
-    prompts = _numbered(table["prompt_id"])
-    repeats = _counts(table["repeat"])
+    table = ordered(table)
+    ids, prompts = table["prompt_id"].coded()
+    repeats = table["repeat"].ints()
     twice = np.flatnonzero((np.diff(prompts) == 0) & (np.diff(repeats) == 0))
     if len(twice):
-        key = (table["prompt_id"][int(twice[0])].as_py(), int(repeats[twice[0]]))
+        key = (ids[prompts[twice[0]]], int(repeats[twice[0]]))
         raise EvidenceError(f"pairs: the key {key} stands in two rows; wanted one row a pair")
-    metrics = sorted({n.split(_SCORE, 1)[1] for n in table.column_names if _SCORE in n})
-    named = _named(table["cohort"])
-    cohorts = tuple(sorted(pc.unique(named.drop_null()).to_pylist()))
-    index = pc.index_in(named, pa.array(cohorts, pa.string()))
+    metrics = sorted({n.split(_SCORE, 1)[1] for n in table.columns if _SCORE in n})
+    cohorts, cohort_of = _named(table["cohort"])
     found = Evidence(
         prompts=_clusters(table, prompts),
-        cohort_of=_counts(index),
+        cohort_of=cohort_of,
         cohorts=cohorts,
         baseline=_side(table, "baseline", metrics),
         candidate=_side(table, "candidate", metrics),
@@ -81,14 +77,13 @@ def from_table(table: pa.Table) -> Evidence:
     return found.with_applicability().with_launches()
 
 
-def _clusters(table: pa.Table, prompts: Counts) -> Counts:
+def _clusters(table: Table, prompts: Counts) -> Counts:
     """Return the number of each row's cluster; rows of one prompt or one session share it."""
     names = [f"{arm}_conversation_id" for arm in Arm]
-    known = [table[name] for name in names if name in table.column_names]
-    if not known or all(column.null_count == len(table) for column in known):
+    known = [table[name] for name in names if name in table.columns]
+    if all(column.is_empty for column in known):
         return prompts
-    sessions = pc.coalesce(*known)
-    index = _counts(pc.index_in(sessions, pc.unique(sessions.drop_null())))
+    index = _first_known(known).coded().codes
     rows = np.flatnonzero(index >= 0)
     vertices = int(prompts.max()) + 1, int(index.max()) + 1
     joined = coo_array(
@@ -98,46 +93,57 @@ def _clusters(table: pa.Table, prompts: Counts) -> Counts:
     return np.asarray(cluster[prompts], dtype=np.int64)
 
 
-def _named(cohort: Any) -> Any:  # Any: pyarrow is untyped
-    """Return the column of cohorts; a blank name is none."""
-    return pc.if_else(pc.equal(pc.utf8_trim_whitespace(cohort), ""), None, cohort)
+def _named(cohort: Column) -> tuple[tuple[str, ...], Counts]:
+    """Return the names of cohorts, ascending, and each row's; a blank name is none."""
+    names, codes = cohort.coded()
+    blank = [not name.strip() for name in names]
+    new = np.where(blank, 0, np.cumsum(np.logical_not(blank))) - 1
+    return tuple(name for name in names if name.strip()), np.append(new, -1)[codes]
 
 
-def _change(table: pa.Table) -> Change | None:
+def _first_known(columns: Sequence[Column]) -> Column:
+    """Return each row's first value that is known."""
+    whole, rows = concat(columns), len(columns[0])
+    first = np.argmax([column.valid for column in columns], axis=0)
+    return whole.take(first * rows + np.arange(rows))
+
+
+def _change(table: Table) -> Change | None:
     """Return the rollout's kind of change, if its answers record a single known one."""
-    names = [f"{arm}_change" for arm in Arm if f"{arm}_change" in table.column_names]
-    values = {one for name in names for one in pc.unique(table[name].drop_null()).to_pylist()}
+    names = [f"{arm}_change" for arm in Arm if f"{arm}_change" in table.columns]
+    values = {one for name in names for one in table[name].coded().values}
     known = [change for change in Change if change.value in values]
     return known[0] if len(values) == len(known) == 1 else None
 
 
-def _workload(table: pa.Table) -> dict[str, int]:
+def _workload(table: Table) -> dict[str, int]:
     """Return the planned pairs of each cohort: the maximum over all runs of the rollout."""
     planned = dict[str, int]()
     for name in (f"{arm}_workload" for arm in Arm):
-        if name not in table.column_names:
+        if name not in table.columns:
             continue
-        for text in pc.unique(table[name].drop_null()).to_pylist():
+        for text in table[name].coded().values:
             for cohort, pairs in _counts_by_cohort(text):
                 planned[cohort] = max(pairs, planned.get(cohort, 0))
     return planned
 
 
-def _looks(table: pa.Table) -> DeclaredLooks | None:
+def _looks(table: Table) -> DeclaredLooks | None:
     """Return the looks that an until-decided run declared; raises `EvidenceError`."""
-    if not {f"{arm}_{name}" for arm in Arm for name in ("look", "looks")} <= {*table.column_names}:
+    if not {f"{arm}_{name}" for arm in Arm for name in ("look", "looks")} <= {*table.columns}:
         return None
     first, texts = (
-        pc.coalesce(*(table[f"{arm}_{name}"] for arm in Arm)) for name in ("look", "looks")
+        _first_known([table[f"{arm}_{name}"] for arm in Arm]) for name in ("look", "looks")
     )
-    if texts.null_count == len(table):
+    if texts.is_empty:
         return None
-    complete = np.all([_valid(table[f"{arm}_trace_id"]) for arm in Arm], axis=0)
-    cohorts = pc.fill_null(_named(table["cohort"]), "").to_pylist()
-    return declared_looks(_counts(pc.fill_null(first, 0)), texts.to_pylist(), cohorts, complete)
+    complete = np.all([table[f"{arm}_trace_id"].valid for arm in Arm], axis=0)
+    names, cohort_of = _named(table["cohort"])
+    cohorts = [(*names, "")[code] for code in cohort_of]
+    return declared_looks(first.ints(missing=0), texts.to_list(), cohorts, complete)
 
 
-def _sentinels(table: pa.Table) -> tuple[Series, ...]:
+def _sentinels(table: Table) -> tuple[Series, ...]:
     """Return the answers to the sentinels, each with the requests that preceded it."""
     asks = sentinel_asks(table)
     if not asks:
@@ -152,11 +158,11 @@ def _sentinels(table: pa.Table) -> tuple[Series, ...]:
     return series_of(asks, preceding)
 
 
-def _sent(table: pa.Table, arm: Arm) -> tuple[Counts, list[str]]:
+def _sent(table: Table, arm: Arm) -> tuple[Counts, list[str]]:
     """Return when an arm's requests were sent, in order, and their prompts."""
-    starts = _counts(table[f"{arm}_start_unix_ns"])
+    starts = table[f"{arm}_start_unix_ns"].ints()
     order = [int(row) for row in np.argsort(starts, kind="stable") if starts[row] >= 0]
-    prompts = table["prompt_id"].to_pylist()
+    prompts = table["prompt_id"].to_list()
     return starts[order], [prompts[row] for row in order]
 
 
@@ -171,38 +177,38 @@ def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:
             yield cohort, pairs
 
 
-def _divergences(table: pa.Table) -> Divergences | None:
-    if "divergence_compared" not in table.column_names:
+def _divergences(table: Table) -> Divergences | None:
+    if "divergence_compared" not in table.columns:
         return None
     return Divergences(
-        compared=_counts(table["divergence_compared"]),
-        position=_counts(table["divergence_position"]),
-        gap=_floats(table["divergence_gap"]),
-        allowed=_floats(table["divergence_allowed"]),
-        words=np.array(table["divergence_words"].to_pylist(), dtype=np.object_),
-        unknown=np.array(table["divergence_unknown"].to_pylist(), dtype=np.object_),
+        compared=table["divergence_compared"].ints(),
+        position=table["divergence_position"].ints(),
+        gap=table["divergence_gap"].floats(),
+        allowed=table["divergence_allowed"].floats(),
+        words=_objects(table["divergence_words"]),
+        unknown=_objects(table["divergence_unknown"]),
     )
 
 
-def _sampled(table: pa.Table) -> dict[Arm, SampledTokens] | None:
-    if "candidate_sampled_tokens" not in table.column_names:
+def _sampled(table: Table) -> dict[Arm, SampledTokens] | None:
+    if "candidate_sampled_tokens" not in table.columns:
         return None
     return {
         arm: SampledTokens(
-            tokens=_counts(table[f"{arm}_sampled_tokens"]),
-            log_e=_floats(table[f"{arm}_sampled_log_e"]),
-            left_out=np.array(table[f"{arm}_sampled_left_out"].to_pylist(), dtype=np.object_),
-            seeded_tokens=_counts(table[f"{arm}_sampled_seeded_tokens"]),
-            seeded_log_e=_floats(table[f"{arm}_sampled_seeded_log_e"]),
+            tokens=table[f"{arm}_sampled_tokens"].ints(),
+            log_e=table[f"{arm}_sampled_log_e"].floats(),
+            left_out=_objects(table[f"{arm}_sampled_left_out"]),
+            seeded_tokens=table[f"{arm}_sampled_seeded_tokens"].ints(),
+            seeded_log_e=table[f"{arm}_sampled_seeded_log_e"].floats(),
         )
         for arm in Arm
     }
 
 
-def _check_columns(table: pa.Table) -> None:
+def _check_columns(table: Table) -> None:
     wanted = ["prompt_id", "repeat", "cohort"]
     wanted += [f"{arm}_{name}" for arm in Arm for name in _SIDE_COLUMNS]
-    missing = sorted(set(wanted) - set(table.column_names))
+    missing = sorted(set(wanted) - set(table.columns))
     if missing:
         raise EvidenceError(
             f"pairs: the table has no column {', '.join(missing)}; "
@@ -210,38 +216,38 @@ def _check_columns(table: pa.Table) -> None:
         )
 
 
-def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
-    def column(name: str) -> Any:  # Any: pyarrow is untyped
+def _side(table: Table, arm: str, metrics: list[str]) -> Side:
+    def column(name: str) -> Column:
         return table[f"{arm}_{name}"]
 
     def optional(name: str) -> FloatColumn:
-        known = f"{arm}_{name}" in table.column_names
-        return _floats(column(name)) if known else np.full(len(table), np.nan)
+        known = f"{arm}_{name}" in table.columns
+        return column(name).floats() if known else np.full(len(table), np.nan)
 
-    output_tokens = _floats(column("output_tokens"))
+    output_tokens = column("output_tokens").floats()
     return Side(
-        present=_valid(column("trace_id")),
-        failed=_valid(column("error_type")) | (output_tokens == 0),
-        start_unix_ns=_counts(column("start_unix_ns")),
+        present=column("trace_id").valid,
+        failed=column("error_type").valid | (output_tokens == 0),
+        start_unix_ns=column("start_unix_ns").ints(),
         client_lag_s=optional("client_lag_s"),
-        ttft_s=_floats(column("ttft_s")),
+        ttft_s=column("ttft_s").floats(),
         ttfo_s=optional("ttfo_s"),
-        tpot_s=_floats(column("tpot_s")),
-        e2e_s=_floats(column("e2e_s")),
+        tpot_s=column("tpot_s").floats(),
+        e2e_s=column("e2e_s").floats(),
         output_tokens=output_tokens,
         times_flagged=_flagged(column("quality"), "times:"),
-        counts_usable=_bools(column("counts_usable")),
-        speculated=_bools(column("speculated")),
-        steps=_counts(column("spec_steps")),
-        draft_tokens=_counts(column("spec_draft_tokens")),
-        accepted_tokens=_counts(column("spec_accepted_tokens")),
+        counts_usable=column("counts_usable").bools(),
+        speculated=column("speculated").bools(),
+        steps=column("spec_steps").ints(),
+        draft_tokens=column("spec_draft_tokens").ints(),
+        accepted_tokens=column("spec_accepted_tokens").ints(),
         draft_tokens_per_pos=_per_position(column("spec_draft_tokens_per_pos")),
         accepted_tokens_per_pos=_per_position(column("spec_accepted_tokens_per_pos")),
-        duplicates=pc.sum(column("duplicates")).as_py() or 0,
+        duplicates=int(column("duplicates").ints(missing=0).sum()),
         scores={
-            metric: _floats(column(f"score_{metric}"))
+            metric: column(f"score_{metric}").floats()
             for metric in metrics
-            if f"{arm}{_SCORE}{metric}" in table.column_names
+            if f"{arm}{_SCORE}{metric}" in table.columns
         },
         recorded=_recorded(table, arm, metrics),
     )
@@ -251,68 +257,35 @@ _IMPOSSIBLE = ("counts:accepted_exceeds_draft", "counts:negative")
 """Flags of counts that are impossible."""
 
 
-def _recorded(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Objects]:
+def _recorded(table: Table, arm: str, metrics: list[str]) -> dict[str, Objects]:
     """Return the optional columns on how answers were requested, served and judged."""
     of_metrics = [f"{name}_{metric}" for metric in metrics for name in _OF_METRICS]
-    names = [name for name in (*_RECORDED, *of_metrics) if f"{arm}_{name}" in table.column_names]
+    names = [name for name in (*_RECORDED, *of_metrics) if f"{arm}_{name}" in table.columns]
     recorded = {name: _objects(table[f"{arm}_{name}"]) for name in names}
     impossible = np.any([_flagged(table[f"{arm}_quality"], flag) for flag in _IMPOSSIBLE], axis=0)
     return recorded | {"impossible_counts": impossible.astype(np.object_)}
 
 
-def _objects(column: Any) -> Objects:
+def _objects(column: Column) -> Objects:
     """Return a column's values; equal values are one Python object, which saves memory."""
-    coded = _array(column).dictionary_encode()
-    values = np.array([*coded.dictionary.to_pylist(), None], dtype=np.object_)
-    return np.asarray(values[_counts(coded.indices)])
+    values, codes = column.coded()
+    return np.asarray(np.array([*values, None], dtype=np.object_)[codes])
 
 
-def _array(column: Any) -> Any:  # Any: pyarrow is untyped
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _numpy(column: Any) -> Any:
-    return _array(column).to_numpy(zero_copy_only=False)
-
-
-def _numbered(ordered: Any) -> Counts:
-    """Return each row's number, with distinct values numbered in order of first appearance."""
-    return np.asarray(_numpy(pc.index_in(ordered, pc.unique(ordered))), dtype=np.int64)
-
-
-def _valid(column: Any) -> BoolColumn:
-    return np.asarray(_numpy(pc.is_valid(column)), dtype=np.bool_)
-
-
-def _bools(column: Any) -> BoolColumn:
-    known = pc.fill_null(column.cast(pa.bool_()), False)  # noqa: FBT003
-    return np.asarray(_numpy(known), dtype=np.bool_)
-
-
-def _floats(column: Any) -> FloatColumn:
-    return np.array(_numpy(column.cast(pa.float64())), dtype=np.float64)  # null becomes NaN
-
-
-def _counts(column: Any) -> Counts:
-    return np.asarray(_numpy(pc.fill_null(column.cast(pa.int64()), -1)), dtype=np.int64)
-
-
-def _per_position(column: Any) -> PerPosition:
-    lists = _array(column).cast(pa.list_(pa.int64()))
-    lengths = _counts(pc.fill_null(pc.list_value_length(lists), 0))
-    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+def _per_position(column: Column) -> PerPosition:
+    lengths, ends = column.lengths, np.cumsum(column.lengths)
     return PerPosition(
-        row=np.repeat(np.arange(len(lengths)), lengths),
-        position=np.arange(int(lengths.sum())) - first,
-        tokens=_counts(lists.flatten()),
-        given=_valid(lists),
+        row=np.repeat(np.arange(len(column)), lengths),
+        position=np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths),
+        tokens=column.items.ints(),
+        given=column.valid,
     )
 
 
-def _flagged(column: Any, prefix: str) -> BoolColumn:
+def _flagged(column: Column, prefix: str) -> BoolColumn:
     """Return which rows have a flag that starts with the prefix."""
-    lists = _array(column).cast(pa.list_(pa.string()))
-    begins = _bools(pc.starts_with(lists.flatten(), pattern=prefix))
-    rows = np.zeros(len(lists), dtype=np.bool_)
-    rows[_counts(pc.list_parent_indices(lists))[begins]] = True
+    flags, codes = column.items.coded()
+    begins = np.array([*(flag.startswith(prefix) for flag in flags), False])[codes]
+    rows = np.zeros(len(column), dtype=np.bool_)
+    rows[np.repeat(np.arange(len(column)), column.lengths)[begins]] = True
     return rows

@@ -6,9 +6,8 @@ with the reason if not.
 
 import sys
 
-import pyarrow as pa
-
 from collector.client import Client
+from collector.columns import Table
 from collector.contract import EvidencePart, StoredVerdict, Verdict
 from collector.data_hash import pairs_hash
 from evals import policy as policies
@@ -57,7 +56,7 @@ def _decide_again(client: Client, verdict: Verdict, policy: Policy, rescore: str
     return decide(evidence[False], policy, rollout=verdict.rollout, control=control)
 
 
-def _table(client: Client, part: EvidencePart) -> pa.Table:
+def _table(client: Client, part: EvidencePart) -> Table:
     table = client.pairs_table(
         part.rollout,
         younger_than=part.arrived_after,

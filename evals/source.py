@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import pyarrow as pa
-
 from collector.client import Client
+from collector.columns import Table
 from collector.contract import Verdict
 from evals.evidence import Evidence
 from evals.evidence_parts import parts_of, with_part
@@ -20,7 +19,7 @@ def load_evidence(client: Client, rollout: str) -> Evidence:
     return from_table(load_pairs(client, rollout))
 
 
-def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> pa.Table:
+def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> Table:
     """Return the rollout's table of pairs, with the evidence part in its metadata.
 
     `younger_than` leaves out pairs that arrived up to that generation's number; 0 takes all.

@@ -7,7 +7,14 @@ import sysconfig
 import zipfile
 from pathlib import Path
 
+import base_install
 import pytest
+
+from collector.client import Client
+from collector.client.otlp_json import traces
+from collector.contract import Arm
+from demo.collector_process import running
+from tests.evals.conftest import make_generation
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (
@@ -125,3 +132,38 @@ def test_the_installed_command_stores_and_judges(installed: Path, tmp_path: Path
     where = [sys.executable, "-c", "import collector; print(collector.__file__)"]
     found = subprocess.check_output(where, cwd=tmp_path, env=environment, text=True)
     assert found.startswith(str(installed))
+
+
+@pytest.mark.slow
+def test_a_gate_runs_on_the_base_install_alone(installed: Path, tmp_path: Path) -> None:
+    """At most 300 MB of dependencies; a bundle is written and verified, and an extra is named."""
+    base = tmp_path / "base"
+    assert base_install.link(base) <= 300_000_000
+    environment = os.environ | {"PYTHONPATH": f"{installed}{os.pathsep}{base}"}
+
+    def draftgate(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-S", "-m", "draftgate", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    made = [
+        make_generation(
+            2 * number + turn, "yes", rollout="k4", repeat=0, arm=arm, prompt_id=f"p{number}"
+        )
+        for number in range(1, 5)
+        for turn, arm in enumerate(Arm)
+    ]
+    with running(tmp_path / "team.db", tmp_path / "log") as url:
+        with Client(url) as client:
+            client.post_traces(traces(made), content_type="application/json")
+        judged = draftgate("gate", "k4", "--collector", url, "--bundle", "k4.zip")
+        exported = draftgate("export", "k4", "--collector", url, "--to", "k4.jsonl")
+    assert judged.returncode == 3, judged.stderr
+    verified = draftgate("verify", "k4.zip")
+    assert (verified.returncode, verified.stderr) == (0, "")
+    assert "pyarrow is not installed; pip install 'draftgate[arrow]'" in exported.stderr

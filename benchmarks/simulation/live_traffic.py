@@ -8,6 +8,7 @@ import pyarrow as pa
 from benchmarks.simulation import laws
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
+from collector.columns import Table
 from collector.contract import Outcome, Watch
 from evals import policy as policies
 from evals.evidence import Evidence
@@ -109,7 +110,7 @@ def _threshold_s(seed: int) -> float:
     return float(grid[np.flatnonzero(beyond <= 0.005)[0]])
 
 
-def _window(evidence: Evidence, table: pa.Table, start: int, end: int) -> Window:
+def _window(evidence: Evidence, table: Table, start: int, end: int) -> Window:
     """Return a window of pairs, with arrival numbers for each side and score."""
     rows = np.zeros(PAIRS, dtype=np.bool_)
     rows[start:end] = True
@@ -117,7 +118,7 @@ def _window(evidence: Evidence, table: pa.Table, start: int, end: int) -> Window
     numbers = (baseline, baseline + 1)
     return Window(
         evidence=evidence.take(rows),
-        table=table.slice(start, end - start),
+        table=table.take(np.arange(start, end)),
         start=Place(2 * start, 2 * start),
         end=Place(2 * end, 2 * end),
         arrived=numbers,
@@ -127,7 +128,7 @@ def _window(evidence: Evidence, table: pa.Table, start: int, end: int) -> Window
     )
 
 
-def _table(evidence: Evidence) -> pa.Table:
+def _table(evidence: Evidence) -> Table:
     """Return the columns of pairs that the watch reads."""
     none = pa.nulls(PAIRS)
     columns: dict[str, pa.Array] = {
@@ -143,7 +144,7 @@ def _table(evidence: Evidence) -> pa.Table:
             f"{arm}_ttft_s": pa.array(side.ttft_s),
             f"{arm}_duplicates": pa.array(np.zeros(PAIRS, dtype=np.int64)),
         }
-    return pa.table(columns)
+    return Table.read(pa.table(columns))
 
 
 _COUNT, _NUMBER, _FLAG = pa.int64(), pa.float64(), pa.bool_()

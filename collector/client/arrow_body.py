@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -15,7 +15,7 @@ class ArrowBody(io.RawIOBase):
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
-        self._left = b""
+        self._left = memoryview(b"")
         self._last = b""
         self._is_exhausted = False
 
@@ -28,19 +28,18 @@ class ArrowBody(io.RawIOBase):
         """Return True."""
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        """Return `size` bytes, fewer at the end; all if negative."""
-        parts, wanted = [], size
-        while wanted and (self._left or self._fill()):
-            part = self._left if wanted < 0 else self._left[:wanted]
+    def readinto(self, buffer: Any) -> int:  # Any: a writable buffer
+        """Fill the buffer, and return how many bytes were left for it."""
+        view, filled = memoryview(buffer).cast("B"), 0
+        while filled < len(view) and (self._left or self._fill()):
+            part = self._left[: len(view) - filled]
+            view[filled : filled + len(part)] = part
             self._left = self._left[len(part) :]
-            parts.append(part)
-            wanted -= len(part) if wanted > 0 else 0
-        taken = b"".join(parts)
-        self._last = (self._last + taken[-len(_END) :])[-len(_END) :]
-        return taken
+            filled += len(part)
+        self._last = (self._last + bytes(view[:filled][-len(_END) :]))[-len(_END) :]
+        return filled
 
     def _fill(self) -> bool:
-        self._left = next(self._pieces, b"")
+        self._left = memoryview(next(self._pieces, b""))
         self._is_exhausted = not self._left
         return not self._is_exhausted

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import httpx
-import pyarrow as pa
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
@@ -72,8 +71,11 @@ class Connection:
         return self.json(self.send("GET", path, params=given, timeout=timeout))
 
     @contextmanager
-    def arrow(self, path: str, query: Query) -> Iterator[pa.RecordBatchReader]:
-        """Open an Arrow stream; raises `ClientError` if it is truncated, also while it is read."""
+    def arrow(self, path: str, query: Query, error: type[Exception]) -> Iterator[ArrowBody]:
+        """Open an Arrow stream; raises `ClientError` if it is truncated, also while it is read.
+
+        `error` is what its reader raises for data that are no Arrow.
+        """
         given = {name: value for name, value in query.items() if value is not None}
         with self._translated_errors(path):
             response = self._http.send(
@@ -86,12 +88,11 @@ class Connection:
                 raise _refused(response)
             body = ArrowBody(response.iter_bytes())
             try:
-                with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
-                    yield reader
-            except (pa.ArrowException, OSError) as exc:
+                yield body
+            except (error, OSError) as exc:
                 if body.is_truncated:
                     raise self._truncated(path) from exc
-                if isinstance(exc, pa.ArrowException):
+                if isinstance(exc, error):
                     raise self.unexpected_answer(exc) from exc
                 raise  # the caller's own error, such as a full disk
             if body.is_truncated:

@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from collector.client.connection import Query
 from collector.client.resource import Resource
+from collector.columns import ArrowError, Table
 from collector.contract import Pair, Regression, Unpaired
 
 
@@ -35,7 +34,7 @@ class RegressionPage(NamedTuple):
 class PairChanges(NamedTuple):
     """The changed pairs of a rollout, and the position for the next request."""
 
-    table: pa.Table
+    table: Table
     arrived_up_to: int
     scored_up_to: int
     more: bool
@@ -123,11 +122,11 @@ class PairRequests(Resource):
         younger_than: int = 0,
         arrived_up_to: int | None = None,
         scored_up_to: int | None = None,
-    ) -> pa.Table:
-        """Return the pairs of a rollout as an Arrow table, one row per pair, without content.
+    ) -> Table:
+        """Return the pairs of a rollout as a table, one row per pair, without content.
 
-        Only pairs whose generations all arrived after `younger_than`. The schema's metadata contain
-        the bounds (`arrived_after`, `arrived_up_to`, `scored_up_to`); equal bounds give equal
+        Only pairs whose generations all arrived after `younger_than`. The metadata contain the
+        bounds (`arrived_after`, `arrived_up_to`, `scored_up_to`); equal bounds give equal
         tables.
         """
         query: Query = {
@@ -136,8 +135,7 @@ class PairRequests(Resource):
             "arrived_up_to": arrived_up_to,
             "scored_up_to": scored_up_to,
         }
-        with self._connection.arrow("/api/v1/pairs", query) as reader:
-            return reader.read_all()
+        return self._table(query)
 
     def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:
         """Return the pairs with generations that arrived, or were first scored, after a position.
@@ -151,10 +149,14 @@ class PairRequests(Resource):
             "arrived_after": arrived_after,
             "scored_after": scored_after,
         }
-        with self._connection.arrow("/api/v1/pairs", query) as reader:
-            end, table = reader.schema.metadata or {}, reader.read_all()
+        table = self._table(query)
+        end = table.metadata
         try:
             arrived, scored = (int(end[name]) for name in (b"arrived_up_to", b"scored_up_to"))
             return PairChanges(table, arrived, scored, end[b"more"] == b"1")
         except (KeyError, ValueError) as exc:
             raise self._connection.unexpected_answer(exc) from exc
+
+    def _table(self, query: Query) -> Table:
+        with self._connection.arrow("/api/v1/pairs", query, ArrowError) as body:
+            return Table.read(body)

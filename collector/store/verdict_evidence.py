@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from collector.columns import Table
 from collector.contract import EvidencePart, Verdict
 from collector.data_hash import pairs_hash
 from collector.errors import ConflictError
@@ -34,10 +35,11 @@ def require_stored(store: Store, verdict: Verdict) -> None:
 def _require_part(store: Store, part: EvidencePart, at: str) -> None:
     bounds = pairs_arrow.Bounds(part.arrived_after, part.arrived_up_to, part.scored_up_to)
     stream = pairs_arrow.stream(store, part.rollout, bounds)
-    table = pa.Table.from_batches(stream.batches, schema=stream.schema)
-    if table.num_rows != part.pairs:
+    reader = pa.RecordBatchReader.from_batches(stream.schema, stream.batches)
+    table = Table.read(reader)
+    if len(table) != part.pairs:
         raise ConflictError(
-            f"{at}.pairs: got {part.pairs}, but {table.num_rows} pairs of {part.rollout!r} are "
+            f"{at}.pairs: got {part.pairs}, but {len(table)} pairs of {part.rollout!r} are "
             f"stored from {part.arrived_after} up to {part.arrived_up_to}; {_AGAIN}"
         )
     found = pairs_hash(table)

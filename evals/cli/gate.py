@@ -5,12 +5,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-import pyarrow as pa
 import typer
 from rich.console import Console
 
 from collector.client import Client
 from collector.client.command_line import Collector, Database
+from collector.columns import Table
 from collector.contract import Family, Outcome, Verdict
 from evals import arm_report
 from evals import bundle as bundles
@@ -180,7 +180,7 @@ def _with(path: Path, arm: str) -> Path:
 
 def _judged(
     client: Client, rollouts: Sequence[str], chosen: ChosenPolicy, wanted: _Wanted
-) -> tuple[Verdict, pa.Table]:
+) -> tuple[Verdict, Table]:
     """Judge the rollouts together, write and post the verdict; return it with the judged pairs."""
     rollout, control = rollouts[0], wanted.control
     given = _tables(client, rollouts, chosen.policy, since_step=wanted.since_step)
@@ -188,7 +188,8 @@ def _judged(
     if chosen.policy.lossless is not None:
         tolerance = chosen.policy.lossless.tolerance
         comparer = Comparer(wanted.rescore, tolerance, wanted.rescore_draft)
-        equal = comparer.control(client, control, equal)
+        if control is not None and equal is not None:
+            equal = comparer.control(client, control, equal)
         named = zip(rollouts, given, strict=True)
         table = pooled([comparer.rollout(client, name, one) for name, one in named])
     history = client.history(rollout)
@@ -243,7 +244,7 @@ def _print(verdict: Verdict, form: Format) -> None:
 
 def _tables(
     client: Client, rollouts: Sequence[str], policy: Policy, *, since_step: bool
-) -> list[pa.Table]:
+) -> list[Table]:
     """Return each rollout's pairs; raises `SourceError` if they cannot be judged together."""
     if len(set(rollouts)) < len(rollouts):
         raise SourceError(f"rollouts {', '.join(rollouts)}: one stands twice; name each once")
@@ -266,7 +267,7 @@ def _tables(
     return tables
 
 
-def _require_no_looks(rollouts: Sequence[str], tables: Sequence[pa.Table]) -> None:
+def _require_no_looks(rollouts: Sequence[str], tables: Sequence[Table]) -> None:
     """Raise `SourceError` if a rollout declared looks, whose level is spent."""
     for name, table in zip(rollouts, tables, strict=True):
         if from_table(table).looks is not None:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
 from collector.client import Client
+from collector.columns import Column, Kind, Table
 from collector.contract import Arm, Generation, Pair
 from evals.evaluators.answers import answer_text
 from evals.lossless.greedy import Compared, compare, confirm, gap_noise
@@ -15,19 +13,19 @@ from evals.lossless.sampled_answers import ArmAudit, AuditedAnswer, given_tokens
 
 _PAGE = 200
 _TYPES = {
-    "divergence_compared": pa.int64(),
-    "divergence_position": pa.int64(),
-    "divergence_gap": pa.float64(),
-    "divergence_allowed": pa.float64(),
-    "divergence_words": pa.string(),
-    "divergence_unknown": pa.string(),
+    "divergence_compared": Kind.INT,
+    "divergence_position": Kind.INT,
+    "divergence_gap": Kind.FLOAT,
+    "divergence_allowed": Kind.FLOAT,
+    "divergence_words": Kind.STRING,
+    "divergence_unknown": Kind.STRING,
 }
 _SAMPLED_TYPES = {
-    "tokens": pa.int64(),
-    "log_e": pa.float64(),
-    "left_out": pa.string(),
-    "seeded_tokens": pa.int64(),
-    "seeded_log_e": pa.float64(),
+    "tokens": Kind.INT,
+    "log_e": Kind.FLOAT,
+    "left_out": Kind.STRING,
+    "seeded_tokens": Kind.INT,
+    "seeded_log_e": Kind.FLOAT,
 }
 
 
@@ -47,12 +45,12 @@ class _Row(NamedTuple):
 def with_divergences(
     client: Client,
     rollout: str,
-    table: pa.Table,
+    table: Table,
     rescorer: TextRescorer | None,
     *,
     noise: float = 0.0,
     audits: Mapping[Arm, ArmAudit] | None = None,
-) -> pa.Table:
+) -> Table:
     """Add the first divergence of each pair's greedy answers to the table of pairs.
 
     With a rescorer, answers are compared by token, and each divergence is rescored under the
@@ -70,21 +68,23 @@ def with_divergences(
             side = pair.baseline if arm is Arm.BASELINE else pair.candidate
             if side is not None:
                 audited[arm][key] = audit.take(side)
-    keys = list(zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True))
+    keys = list(zip(table["prompt_id"], table["repeat"], strict=True))
     found = [rows.get(key, _Row()) for key in keys]
-    for i, (name, kind) in enumerate(_TYPES.items()):
-        table = table.append_column(name, pa.array([row[i] for row in found], kind))
+    added = {
+        name: Column.of([row[i] for row in found], kind)
+        for i, (name, kind) in enumerate(_TYPES.items())
+    }
     for arm, of_arm in audited.items():
         for name, kind in _SAMPLED_TYPES.items():
             values = [getattr(of_arm.get(key, AuditedAnswer()), name) for key in keys]
-            table = table.append_column(f"{arm}_sampled_{name}", pa.array(values, kind))
-    return table
+            added[f"{arm}_sampled_{name}"] = Column.of(values, kind)
+    return table.with_columns(added)
 
 
-def noise_of(control: pa.Table) -> float:
+def noise_of(control: Table) -> float:
     """Return the gap noise of a rescored A/A control; 0 if it has no divergence."""
-    gaps = control["divergence_gap"].drop_null()
-    return gap_noise(np.asarray(gaps.to_numpy(), dtype=np.float64))
+    gaps = control["divergence_gap"]
+    return gap_noise(gaps.data[gaps.valid])
 
 
 def _pairs(client: Client, rollout: str) -> Iterator[Pair]:

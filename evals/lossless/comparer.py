@@ -1,8 +1,7 @@
 """Prepare the tables of pairs that a lossless policy judges."""
 
-import pyarrow as pa
-
 from collector.client import Client
+from collector.columns import Table
 from collector.contract import Arm
 from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
@@ -25,17 +24,13 @@ class Comparer:
             self._audits = {arm: ArmAudit(self._rescorer, tolerance, draft=drafts) for arm in Arm}
         self._noise = 0.0
 
-    def control(
-        self, client: Client, rollout: str | None, table: pa.Table | None
-    ) -> pa.Table | None:
-        """Return the A/A control's table with the divergences of its equal arms; None without."""
-        if rollout is None or table is None:
-            return None
+    def control(self, client: Client, rollout: str, table: Table) -> Table:
+        """Return the A/A control's table with the divergences of its equal arms."""
         table = with_divergences(client, rollout, table, self._rescorer)
         self._noise = noise_of(table)
         return table
 
-    def rollout(self, client: Client, rollout: str, table: pa.Table) -> pa.Table:
+    def rollout(self, client: Client, rollout: str, table: Table) -> Table:
         """Return a rollout's table with the greedy divergences and the audits' evidence."""
         return with_divergences(
             client, rollout, table, self._rescorer, noise=self._noise, audits=self._audits

@@ -6,8 +6,8 @@ They are not part of the stored state; a restart reads them again from the colle
 from collections import defaultdict
 
 import numpy as np
-import pyarrow as pa
 
+from collector.columns import Table, joined
 from evals.evidence import BoolColumn, Counts, Evidence
 from evals.pairs_table import from_table
 from evals.watch.window import Window
@@ -21,7 +21,7 @@ class EarlyPairs:
         self._most = most
         self.arrived_up_to = 0
         """Pairs completed up to this number are included; adding them again changes nothing."""
-        self._tables: dict[str | None, list[pa.Table]] = defaultdict(list)
+        self._tables: dict[str | None, list[Table]] = defaultdict(list)
         self._answers: dict[str | None, Counts] = defaultdict(lambda: np.zeros(2, dtype=np.int64))
 
     def add(self, window: Window, counts: BoolColumn, at: Counts) -> None:
@@ -35,26 +35,24 @@ class EarlyPairs:
             rows = np.flatnonzero(counts & evidence.scope(scope))
             rows = rows[np.argsort(at[rows], kind="stable")]
             if len(rows):
-                names = [n for n in window.table.column_names if not _is_of_score(n)]
-                self._tables[scope].append(window.table.select(names).take(rows))
+                of_scores = list(filter(_is_of_score, window.table.columns))
+                self._tables[scope].append(window.table.without(of_scores).take(rows))
                 self._answers[scope] += [int(side[rows].sum()) for side in sides]
 
     def first(self, scope: str | None, pairs: int) -> Evidence | None:
         """Return the first pairs of a scope; `None` if there are fewer."""
         if self._answers[scope].min() < pairs:
             return None
-        return from_table(pa.concat_tables(self._tables[scope]).slice(0, pairs))
+        return from_table(joined(self._tables[scope]).take(np.arange(pairs)))
 
     def first_answers(self, answers: int, scope: str | None) -> Evidence | None:
         """Return split traffic until both arms have this many answers; `None` before that."""
         if self._answers[scope].min() < answers:
             return None
-        table = pa.concat_tables(self._tables[scope])
-        arms = [
-            table[f"{side}_trace_id"].is_valid().to_numpy() for side in ("baseline", "candidate")
-        ]
+        table = joined(self._tables[scope])
+        arms = [table[f"{side}_trace_id"].valid for side in ("baseline", "candidate")]
         enough = np.minimum(np.cumsum(arms[0]), np.cumsum(arms[1])) >= answers
-        return from_table(table.slice(0, int(np.argmax(enough)) + 1))
+        return from_table(table.take(np.arange(int(np.argmax(enough)) + 1)))
 
 
 def _is_of_score(column: str) -> bool:

@@ -204,7 +204,7 @@ def _is_idle(changes: PairChanges, start: Place) -> bool:
 
     Other rollouts move the place too, so it is still stored after `_STORE_EVERY` scores.
     """
-    return changes.table.num_rows == 0 and changes.scored_up_to - start.scored < _STORE_EVERY
+    return len(changes.table) == 0 and changes.scored_up_to - start.scored < _STORE_EVERY
 
 
 def posted_key(watch: Watch) -> str:

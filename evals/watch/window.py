@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from collector.client import PairChanges
+from collector.columns import Table
+from collector.data_hash import ordered
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
 from evals.pairs_table import from_table
 
@@ -42,7 +42,7 @@ class Window:
     """Pairs with changes, and the numbers of those changes."""
 
     evidence: Evidence
-    table: pa.Table
+    table: Table
     """The columns of the pairs, in the evidence's order."""
     start: Place
     end: Place
@@ -87,9 +87,9 @@ class Window:
 
 def read(changes: PairChanges, start: Place) -> Window:
     """Read a window from the collector's response."""
-    table = changes.table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")])
-    extra = [name for name in table.column_names if _is_number(name)]
-    plain = table.drop_columns(extra)
+    table = ordered(changes.table)
+    extra = [name for name in table.columns if _is_number(name)]
+    plain = table.without(extra)
     metrics = {name.split("_scored_", 1)[1] for name in extra if "_scored_" in name}
     return Window(
         evidence=from_table(plain),
@@ -98,10 +98,8 @@ def read(changes: PairChanges, start: Place) -> Window:
         end=Place(changes.arrived_up_to, changes.scored_up_to),
         arrived=_both(table, "{}_arrival"),
         scored={metric: _both(table, f"{{}}_scored_{metric}") for metric in metrics},
-        first_repeat=np.asarray(pc.equal(table["repeat"], 0).to_numpy(), dtype=np.bool_),
-        duplicates=np.asarray(
-            pc.add(table["baseline_duplicates"], table["candidate_duplicates"]).to_numpy()
-        ),
+        first_repeat=table["repeat"].ints() == 0,
+        duplicates=table["baseline_duplicates"].ints() + table["candidate_duplicates"].ints(),
     )
 
 
@@ -110,10 +108,6 @@ def _is_number(name: str) -> bool:
     return side in _SIDES and (rest == "arrival" or rest.startswith("scored_"))
 
 
-def _both(table: pa.Table, name: str) -> tuple[Counts, Counts]:
-    baseline, candidate = (_numbers(table[name.format(side)]) for side in _SIDES)
+def _both(table: Table, name: str) -> tuple[Counts, Counts]:
+    baseline, candidate = (table[name.format(side)].ints(missing=_NEVER) for side in _SIDES)
     return baseline, candidate
-
-
-def _numbers(column: Any) -> Counts:  # Any: pyarrow is untyped
-    return np.asarray(pc.fill_null(column, _NEVER).to_numpy(), dtype=np.int64)

@@ -510,7 +510,7 @@ def test_the_newest_batches_come_first(client: Client) -> None:
 
 def test_pairs_table(client: Client) -> None:
     """The whole rollout as columns: a side that never arrived is null throughout."""
-    table = client.pairs_table("k4")
+    table = pa.table(client.pairs_table("k4"))
     assert table.to_pylist() == [
         {
             "prompt_id": "p1",
@@ -576,8 +576,8 @@ def test_the_table_of_a_rollout_without_pairs_is_empty(client: Client) -> None:
     table = client.pairs_table(ODD_NAME)
     of_scores = ("score_", "unscored_", "judge_")
     names = [name for name in SIDE if not name.startswith(of_scores)]
-    assert table.num_rows == 0
-    assert table.column_names == [
+    assert len(table) == 0
+    assert list(table.columns) == [
         *("prompt_id", "repeat", "cohort"),
         *(f"baseline_{name}" for name in names),
         *(f"candidate_{name}" for name in names),

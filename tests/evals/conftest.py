@@ -12,6 +12,7 @@ import pytest
 
 from collector.client import Client
 from collector.client.otlp_json import traces
+from collector.columns import Table
 from collector.contract import Arm, Content, Generation
 from demo.collector_process import running
 from evals import pairs_table
@@ -100,7 +101,7 @@ def _completed(row: Row, arm: Arm) -> Side:
     }
 
 
-def make_table(rows: Sequence[Row]) -> pa.Table:
+def make_table(rows: Sequence[Row]) -> Table:
     """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`.
 
     Sides without a start of their own start at times that do not follow the rows' order, and a
@@ -129,7 +130,7 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
         ]
         for name, kind in [*SIDE_TYPES.items(), *of_metrics]:
             columns[f"{arm}_{name}"] = pa.array([side.get(name) for side in arm_sides], kind)
-    return pa.table(columns)
+    return Table.read(pa.table(columns))
 
 
 def make_evidence(rows: Sequence[Row]) -> Evidence:
@@ -144,7 +145,7 @@ def side() -> Callable[..., Side]:
 
 
 @pytest.fixture(scope="session")
-def table_of() -> Callable[[Sequence[Row]], pa.Table]:
+def table_of() -> Callable[[Sequence[Row]], Table]:
     """Give `make_table`."""
     return make_table
 

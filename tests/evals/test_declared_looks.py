@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from collector.columns import Table
 from collector.contract import Outcome, Reason
 from evals import policy as policies
 from evals.errors import EvidenceError, PolicyError
@@ -112,7 +112,7 @@ def test_evidence_that_passes_once_is_inconclusive_at_an_early_look() -> None:
     assert outcomes(evidence_of(240, 240))[cell] is Outcome.PASS
 
 
-def _without_looks(rows: Sequence[Row]) -> pa.Table:
+def _without_looks(rows: Sequence[Row]) -> Table:
     plain = {"look": None, "looks": None, "workload": None}
     return make_table(
         [{**row, **{a: row[a] | plain for a in ("baseline", "candidate")}} for row in rows]

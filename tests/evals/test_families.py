@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from collector.client import Client
+from collector.columns import Column, Kind, Table
 from collector.contract import (
     Answer,
     Arm,
@@ -156,18 +156,18 @@ def test_the_baseline_stays_if_none_is_faster() -> None:
     assert best(*failed[:2], None) == ("inconclusive", None)
 
 
-Made = Callable[..., pa.Table]
+Made = Callable[..., Table]
 
 
 @pytest.fixture(scope="session")
 def table(
-    side: Callable[..., Mapping[str, Any]], table_of: Callable[[Sequence[Any]], pa.Table]
+    side: Callable[..., Mapping[str, Any]], table_of: Callable[[Sequence[Any]], Table]
 ) -> Made:
     """Give what makes a candidate's pairs: its factor of the baseline's time, its wrong answers."""
 
     def make(
         seed: int, effect: float, bad: Sequence[int], prompts: Sequence[int] = range(400)
-    ) -> pa.Table:
+    ) -> Table:
         rng, base = np.random.default_rng(seed), 1 + np.random.default_rng(0).random(400)
         rows = []
         for i in prompts:
@@ -181,7 +181,7 @@ def table(
     return make
 
 
-def found_in(tables: dict[str, pa.Table]) -> dict[tuple[str | None, str], Interaction]:
+def found_in(tables: dict[str, Table]) -> dict[tuple[str | None, str], Interaction]:
     chosen = policies.parse(POLICY, "policy").in_family(FAMILY)
     return {(one.cohort, one.metric): one for one in interactions(tables, FAMILY, chosen)}
 
@@ -239,16 +239,14 @@ def test_divergences_that_are_no_ties_are_counted(table: Made) -> None:
         pairs = table(number, 0.5, (), range(40))
         position = [2 if i in gaps else -1 for i in range(40)]
         columns = {
-            "divergence_compared": pa.array([20] * 39 + [-1], pa.int64()),
-            "divergence_position": pa.array(position, pa.int64()),
-            "divergence_gap": pa.array([gaps.get(i) for i in range(40)], pa.float64()),
-            "divergence_allowed": pa.array([0.25] * 40, pa.float64()),
-            "divergence_words": pa.nulls(40, pa.string()),
-            "divergence_unknown": pa.nulls(40, pa.string()),
+            "divergence_compared": Column.of([20] * 39 + [-1], Kind.INT),
+            "divergence_position": Column.of(position, Kind.INT),
+            "divergence_gap": Column.of([gaps.get(i) for i in range(40)], Kind.FLOAT),
+            "divergence_allowed": Column.of([0.25] * 40, Kind.FLOAT),
+            "divergence_words": Column.nulls(40),
+            "divergence_unknown": Column.nulls(40),
         }
-        for name, column in columns.items():
-            pairs = pairs.append_column(name, column)
-        tables[arm] = pairs
+        tables[arm] = pairs.with_columns(columns)
     found = found_in(tables)[None, "greedy_divergence"]
     assert (found.n, found.only_together, found.only_one) == (39, 1, (0, 1))
     assert found.examples == ("p006",)

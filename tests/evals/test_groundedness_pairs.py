@@ -249,7 +249,7 @@ def stored(client: Client) -> set[tuple[str, str, float]]:
 
 def seen_by_the_gate(client: Client) -> list[list[float | None]]:
     table = client.pairs_table("k4")
-    columns = [table[f"{arm}_score_groundedness"].to_pylist() for arm in Arm]
+    columns = [table[f"{arm}_score_groundedness"].to_list() for arm in Arm]
     return [[v and round(v, 9) for v in column] for column in columns]
 
 

@@ -60,7 +60,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> st
                 for turn, arm in enumerate(tuple(Arm) if i % 2 else tuple(Arm)[::-1])
             ]
             client.post_traces(otlp_of(generations), content_type="application/json")
-            assert source.load_pairs(client, rollout).num_rows == 160
+            assert len(source.load_pairs(client, rollout)) == 160
     (folder / "policy.yaml").write_text(
         "version: 1\nname: ci\n"
         "prove: [{metric: e2e, stat: geomean_ratio, max: 1.0, scope: pooled}]\n"

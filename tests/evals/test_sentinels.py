@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.columns import Table
 from collector.contract import Arm, Outcome, Reason, Role, SentinelAsk, Verdict, to_document
 from evals import bundle, policy
 from evals.gate import decide
@@ -31,7 +31,7 @@ prove:
 """,
     "lossless.yaml",
 )
-TableOf = Callable[[Sequence[Any]], pa.Table]
+TableOf = Callable[[Sequence[Any]], Table]
 
 
 def asks(arm: Arm, answers: str, *, sentinel: str = "s", launch: str | None = None) -> list[Any]:
@@ -64,7 +64,7 @@ def judged(table_of: TableOf, side: Callable[..., Any]) -> Callable[..., Verdict
     def of(baseline: str, candidate: str) -> Verdict:
         found = [*asks(Arm.BASELINE, baseline), *asks(Arm.CANDIDATE, candidate)]
         text = json.dumps([to_document(ask) for ask in found])
-        table = table_of(rows).replace_schema_metadata({"sentinels": text})
+        table = table_of(rows).with_metadata({b"sentinels": text.encode()})
         return decide(from_table(table), LOSSLESS, rollout="r")
 
     return of
@@ -182,12 +182,12 @@ def test_a_bundle_holds_them(table_of: TableOf, side: Callable[..., Any], tmp_pa
     rows = [{"prompt_id": f"p{i}", Arm.BASELINE: side(), Arm.CANDIDATE: side()} for i in range(9)]
     found = asks(Arm.CANDIDATE, "a" * 9 + "b" * 11)
     text = json.dumps([to_document(ask) for ask in found])
-    table = table_of(rows).replace_schema_metadata({"sentinels": text})
+    table = table_of(rows).with_metadata({b"sentinels": text.encode()})
     inputs = bundle.Inputs("r", LOSSLESS.canonical, table)
     verdict = bundle.judge(inputs, "policy")
     bundle.write(tmp_path / "b.zip", inputs, verdict)
     assert bundle.verify(tmp_path / "b.zip") == ()
-    plain = table.replace_schema_metadata(None)
+    plain = table.with_metadata({})
     assert from_table(plain).data_hash != verdict.data_hash
     assert [o.reason for o in state_obstacles(from_table(table).sentinels, LOSSLESS)] == [
         Reason.STATE

@@ -40,7 +40,7 @@ def resting_on(client: Client, verdict: Verdict, *, younger_than: int = 0) -> Ve
     table = with_part(
         client.pairs_table(verdict.rollout, younger_than=younger_than), verdict.rollout
     )
-    pairs = min(verdict.pairs, table.num_rows)
+    pairs = min(verdict.pairs, len(table))
     return replace(verdict, pairs=pairs, evidence=parts_of(table))
 
 
