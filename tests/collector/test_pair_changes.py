@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from otlp_bodies import export_request
 
@@ -52,19 +53,19 @@ def test_a_window_holds_what_arrived_in_it(client: Client, post: Callable[..., G
     post(1, Arm.BASELINE)
     post(2, Arm.BASELINE, "q", rollout="other")
     first = client.pair_changes("k4", arrived_after=0, scored_after=0)
-    assert first.table["prompt_id"].to_pylist() == ["p"]
-    assert first.table["candidate_arrival"].to_pylist() == [None]
+    assert first.table["prompt_id"].to_list() == ["p"]
+    assert first.table["candidate_arrival"].to_list() == [None]
     post(3, Arm.CANDIDATE)
     second = client.pair_changes(
         "k4", arrived_after=first.arrived_up_to, scored_after=first.scored_up_to
     )
-    (row,) = second.table.to_pylist()
+    (row,) = pa.table(second.table).to_pylist()
     assert row["baseline_arrival"] <= first.arrived_up_to < row["candidate_arrival"]
     assert row["candidate_arrival"] == second.arrived_up_to
     last = client.pair_changes(
         "k4", arrived_after=second.arrived_up_to, scored_after=second.scored_up_to
     )
-    assert (last.table.num_rows, last.more) == (0, False)
+    assert (len(last.table), last.more) == (0, False)
 
 
 def test_a_score_is_new_once(client: Client, post: Callable[..., Generation]) -> None:
@@ -73,13 +74,15 @@ def test_a_score_is_new_once(client: Client, post: Callable[..., Generation]) ->
     start = client.pair_changes("k4", arrived_after=0, scored_after=0)
     client.post_scores([score(baseline, 1.0)])
     after = client.pair_changes("k4", arrived_after=start.arrived_up_to, scored_after=0)
-    (row,) = after.table.to_pylist()
+    (row,) = pa.table(after.table).to_pylist()
     assert row["baseline_scored_task_completion"] == after.scored_up_to == 1
     assert row["candidate_scored_task_completion"] is None
     client.post_scores([score(baseline, 0.0), score(baseline, 0.5, version="2")])
     again = client.pair_changes("k4", arrived_after=start.arrived_up_to, scored_after=1)
-    assert [row["baseline_scored_task_completion"] for row in again.table.to_pylist()] == [1]
-    assert again.table["baseline_score_task_completion"].to_pylist() == [0.5]
+    assert [
+        row["baseline_scored_task_completion"] for row in pa.table(again.table).to_pylist()
+    ] == [1]
+    assert again.table["baseline_score_task_completion"].to_list() == [0.5]
 
 
 def test_a_rerun_keeps_the_first_arrival(client: Client, post: Callable[..., Generation]) -> None:
@@ -88,7 +91,7 @@ def test_a_rerun_keeps_the_first_arrival(client: Client, post: Callable[..., Gen
     start = client.pair_changes("k4", arrived_after=0, scored_after=0)
     post(1, Arm.BASELINE)
     after = client.pair_changes("k4", arrived_after=start.arrived_up_to, scored_after=0)
-    (row,) = after.table.to_pylist()
+    (row,) = pa.table(after.table).to_pylist()
     assert row["baseline_arrival"] <= start.arrived_up_to
     assert row["baseline_duplicates"] == 1
 
