@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from anyio import CapacityLimiter
@@ -144,7 +145,8 @@ def create_app(settings: Settings) -> FastAPI:
         metrics,
         policies,
     ):
-        app.include_router(subject.router)
+        # `include_router` would analyse each route again in every application.
+        app.router.routes.extend(subject.router.routes)
     problems.install(app)
     app.add_middleware(AccessMiddleware)
     app.add_middleware(RequestLogMiddleware)
@@ -157,6 +159,7 @@ def _stored_key(store: Store, id_: str) -> ApiKey | None:
         return keys.by_id(connection, id_)
 
 
+@cache
 def _version() -> str:
     try:
         return version("draftgate")

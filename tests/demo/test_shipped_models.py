@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoTokenizer
 
 import demo
 from training.desk import COHORTS
-from training.pair.pair import load
 
 MODELS = Path(demo.__file__).parent / "models"
 WORKLOAD = MODELS.parent / "workload.jsonl"
@@ -19,12 +16,20 @@ MEGABYTE = 1_000_000
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:  # Any: transformers ships no types
+    from transformers import AutoTokenizer
+
     return AutoTokenizer.from_pretrained(MODELS / "target")
 
 
 @pytest.fixture(scope="module")
 def target() -> Any:
-    return load(MODELS / "target")
+    return loaded("target")
+
+
+def loaded(name: str) -> Any:
+    from training.pair.pair import load
+
+    return load(MODELS / name)
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +44,7 @@ def answer(
     inputs = tokenizer.apply_chat_template(
         messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
     )
-    with torch.no_grad():
-        output = model.generate(**inputs, max_new_tokens=64, assistant_model=assistant)
+    output = model.generate(**inputs, max_new_tokens=64, assistant_model=assistant)
     text: str = tokenizer.decode(
         output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True
     )
@@ -162,7 +166,7 @@ def test_assisted_answers_are_the_targets_own(
     target: Any, tokenizer: Any, prompts: dict[str, dict[str, Any]]
 ) -> None:
     """With the draft, greedy answers are the same to the letter."""
-    draft = load(MODELS / "draft")
+    draft = loaded("draft")
     for cohort in COHORTS:
         messages = prompts[f"{cohort}-0001"]["messages"]
         alone = answer(target, tokenizer, messages)

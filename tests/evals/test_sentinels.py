@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.columns import Table
@@ -143,6 +143,7 @@ def test_launches_are_compared_each_with_itself() -> None:
     assert [(one.launch, int(one.changed.sum())) for one in found] == [("one", 0), ("two", 0)]
 
 
+@settings(max_examples=30)
 @given(answers=st.text("ab", min_size=2, max_size=12))
 def test_the_p_values_are_exact(answers: str) -> None:
     """Over all orders of the same answers, at most a share p has a p value as small as p."""
