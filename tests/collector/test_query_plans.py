@@ -34,7 +34,7 @@ READS = {
     "/api/v1/feedback": {"rollout": "k4"},
     "/api/v1/feedback?newest=5": {"rollout": "k4"},
     "/api/v1/regressions": {"rollout": "k4"},
-    "/api/v1/regressions?limit=1&after=WyItMC41IiwgInAiLCAwXQ": {"rollout": "k4", "cohort": "chat"},
+    "/api/v1/regressions?limit=1&after=Wy0wLjUsICJwIiwgMF0": {"rollout": "k4", "cohort": "chat"},
     "/api/v1/regressions?cohort=chat": {"rollout": "k4", "metric": "m"},
     "/api/v1/samples": {"metric": "vllm:num_requests_running"},
     "/api/v1/samples?since_unix_ns=5&until_unix_ns=9&after=WzcsICIwMCJd": {"metric": "vllm:x"},
@@ -264,7 +264,7 @@ def test_the_arrow_table_scans_no_table(
     ]
 
 
-@pytest.mark.parametrize("after", [None, "WyItMC41IiwgInAiLCAwXQ"])
+@pytest.mark.parametrize("after", [None, "Wy0wLjUsICJwIiwgMF0"])
 @pytest.mark.parametrize("cohort", [None, "chat"])
 def test_regressions_come_in_the_order_of_an_index(
     cohort: str | None,
