@@ -15,7 +15,6 @@ from commands import run
 
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "arm64"
-_UNUSED = ("altair", "streamlit")  # the dashboard's, and large
 _GLIBCS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
 
 
@@ -25,14 +24,16 @@ def missing() -> str | None:
 
 
 def command(*arguments: str) -> list[str]:
-    """Return what runs the checkout's `draftgate` on it; makes the machine where it is not yet."""
-    ready = CACHE / ".ready"
-    if not ready.exists():
+    """Return what runs the checkout's `draftgate` on it; makes the machine if it is missing or outdated."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted: list[str] = project["dependencies"]
+    ready = CACHE / ".ready"  # what is installed; another checkout may need other wheels
+    if not ready.exists() or ready.read_text() != "\n".join(wanted):
         shutil.rmtree(CACHE, ignore_errors=True)
         _unpack(("qemu-user-static",), None, CACHE / "qemu")
         _unpack(("python3", "libstdc++6"), "arm64", CACHE / "root")
-        _install_wheels()
-        ready.touch()
+        _install_wheels(wanted)
+        ready.write_text("\n".join(wanted))
     paths = f"{CACHE / 'wheels'}:{ROOT}"
     return [*_python("-E", f"PYTHONPATH={paths}"), "-m", "draftgate", *arguments]
 
@@ -68,14 +69,12 @@ def _unpack(packages: Sequence[str], architecture: str | None, target: Path) -> 
     shutil.rmtree(apt)
 
 
-def _install_wheels() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def _install_wheels(wanted: Sequence[str]) -> None:
     asked = "import sys; print('%d.%d' % sys.version_info[:2])"
     version = run(*_python(), "-c", asked).strip()
     platforms = [word for glibc in _GLIBCS for word in ("--platform", f"{glibc}_aarch64")]
     options = ("--quiet", "--only-binary=:all:", "--python-version", version, *platforms)
     target = ("--target", str(CACHE / "wheels"))
-    wanted = [name for name in project["dependencies"] if not name.startswith(_UNUSED)]
     run(sys.executable, "-m", "pip", "install", *options, *target, *wanted)
 
 
