@@ -24,7 +24,7 @@ def missing() -> str | None:
 
 
 def command(*arguments: str) -> list[str]:
-    """Return what runs the checkout's `draftgate` on it; makes the machine if it is missing or outdated."""
+    """Return what runs the checkout's `draftgate` on it; makes it if it is missing or outdated."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted: list[str] = project["dependencies"]
     ready = CACHE / ".ready"  # what is installed; another checkout may need other wheels
