@@ -8,6 +8,7 @@ from training.groundedness.edits.places import (
     Edit,
     Rule,
     Source,
+    a_match,
     after_a_match,
     claims,
     exchange,
@@ -213,12 +214,10 @@ def _turned(pattern: str, instead: str) -> Rule:
     every = re.compile(pattern)
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
-        text = source.answer
-        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
-        if not found:
+        match = a_match(every, source.answer, rng)
+        if match is None:
             return None
-        match = rng.choice(found)
-        return put(text, *match.span(), match.expand(instead))
+        return put(source.answer, *match.span(), match.expand(instead))
 
     return rule
 

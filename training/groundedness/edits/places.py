@@ -39,6 +39,12 @@ def claims(text: str) -> list[Sentence]:
     return [s for s in sentences_of(text) if not s.is_refusal and len(s.tokens) >= 4]
 
 
+def a_match(pattern: re.Pattern[str], text: str, rng: random.Random) -> re.Match[str] | None:
+    """Return one of a pattern's matches within the claims, at random; `None` if there are none."""
+    found = [m for s in claims(text) for m in pattern.finditer(text, s.start, s.end)]
+    return rng.choice(found) if found else None
+
+
 def like(words: str, place: str) -> str:
     """Capitalize words like the text that they replace."""
     return words[0].upper() + words[1:] if place[:1].isupper() and words else words
@@ -51,10 +57,9 @@ def exchange(table: Mapping[str, str | Sequence[str]], only: str = "") -> Rule:
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
         text = source.answer
-        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
-        if not found:
+        match = a_match(every, text, rng)
+        if match is None:
             return None
-        match = rng.choice(found)
         others = table[match.group().lower()]
         other = others if isinstance(others, str) else rng.choice(others)
         return put(text, *match.span(), like(other, match.group()))
@@ -82,11 +87,8 @@ def after_a_match(pattern: str, words: Sequence[str]) -> Rule:
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
         text = source.answer
-        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
-        if not found:
-            return None
-        at = rng.choice(found).end()
-        return put(text, at, at, rng.choice(words))
+        match = a_match(every, text, rng)
+        return None if match is None else put(text, match.end(), match.end(), rng.choice(words))
 
     return rule
 
