@@ -71,7 +71,7 @@ def from_table(table: Table) -> Evidence:
         sampled=_sampled(table),
         workload=_workload(table),
         change=_change(table),
-        looks=_looks(table),
+        looks=_looks(table, cohorts, cohort_of),
         sentinels=_sentinels(table),
     )
     return found.with_applicability().with_launches()
@@ -128,8 +128,11 @@ def _workload(table: Table) -> dict[str, int]:
     return planned
 
 
-def _looks(table: Table) -> DeclaredLooks | None:
-    """Return the looks that an until-decided run declared; raises `EvidenceError`."""
+def _looks(table: Table, cohorts: tuple[str, ...], cohort_of: Counts) -> DeclaredLooks | None:
+    """Return the looks that an until-decided run declared, given the rows' cohorts.
+
+    Raises `EvidenceError`.
+    """
     if not {f"{arm}_{name}" for arm in Arm for name in ("look", "looks")} <= {*table.columns}:
         return None
     first, texts = (
@@ -138,9 +141,8 @@ def _looks(table: Table) -> DeclaredLooks | None:
     if texts.is_empty:
         return None
     complete = np.all([table[f"{arm}_trace_id"].valid for arm in Arm], axis=0)
-    names, cohort_of = _named(table["cohort"])
-    cohorts = [(*names, "")[code] for code in cohort_of]
-    return declared_looks(first.ints(missing=0), texts.to_list(), cohorts, complete)
+    named = [(*cohorts, "")[code] for code in cohort_of]
+    return declared_looks(first.ints(missing=0), texts.to_list(), named, complete)
 
 
 def _sentinels(table: Table) -> tuple[Series, ...]:
