@@ -233,14 +233,22 @@ report:
 """
 
 
+def judged_by(policy: str, path: Path, load: dict[str, int]) -> Path:
+    """Return the rollout file, with this load and a policy of its own."""
+    more = {"policy": "policy.yaml", "load": load}
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | more))
+    path.with_name("policy.yaml").write_text(policy)
+    return path
+
+
 @pytest.mark.slow
 def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path) -> None:
     """Each arm keeps two requests in flight; good requests and bands of input tokens are cells."""
-    path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text()) | {"policy": "policy.yaml"}
-    document["load"] = {"max_prompts": 40, "warmup": 1, "concurrency": 2}
-    path.write_text(yaml.safe_dump(document))
-    (tmp_path / "policy.yaml").write_text(CAPACITY)
+    path = judged_by(
+        CAPACITY,
+        rollout(tmp_path, command, "3"),
+        {"max_prompts": 40, "warmup": 1, "concurrency": 2},
+    )
     with running(tmp_path / "d.db", tmp_path / "log") as url:
         found = invoke("run", str(path), "--collector", url, "--json")
         assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
@@ -272,11 +280,9 @@ prove:
 @pytest.mark.slow
 def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -> None:
     """Servers start three times an arm; times hold over launches, and each launch is shown."""
-    path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text()) | {"policy": "policy.yaml"}
-    document["load"] = {"max_prompts": 45, "warmup": 1, "launches": 3}
-    path.write_text(yaml.safe_dump(document))
-    (tmp_path / "policy.yaml").write_text(POLICY)
+    path = judged_by(
+        POLICY, rollout(tmp_path, command, "3"), {"max_prompts": 45, "warmup": 1, "launches": 3}
+    )
     with running(tmp_path / "d.db", tmp_path / "log") as url:
         found = invoke("run", str(path), "--collector", url, "--json")
         assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
