@@ -133,7 +133,7 @@ def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
     """Run the queries of a gate and a dashboard on the store."""
     # Ragged ends, so that minutes are read besides hours.
     start = _FIRST_START_UNIX_NS // 10**9 // 60 * 60 + 25 * 60
-    window = rollup_reads.Window(start, start + 24 * 3600)
+    window = rollup_reads.TimeWindow(start, start + 24 * 3600)
     found: dict[str, Any] = {"pairs": None, "verdict": {"outcome": None}}
     taken: dict[str, list[float]] = {"summary_24h": [], "rollouts": []}
     for _repetition in range(options.repetitions):

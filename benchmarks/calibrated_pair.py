@@ -15,9 +15,9 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 from engine_adapter.engines.local.drafters import lower_layers
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 
-SAMPLING: Final = Sampling(temperature=1.0)
+SAMPLING: Final = SamplerChain(temperature=1.0)
 """The sampling that the agreement refers to."""
 _LOGIT_SPREAD = 3.0
 """Standard deviation of a random target's logits: neither flat nor certain."""

@@ -23,7 +23,7 @@ from engine_adapter.run.sentinels import Sentinel, asks_before
 from engine_adapter.workload import Prompt
 from evals import policy as policies
 from evals.gate.sentinel_cells import sentinel_answers, sentinel_findings
-from evals.sentinels import Preceding, Series, series_of
+from evals.sentinels import Preceding, SentinelSeries, series_of
 
 LOSSLESS = policies.shipped("lossless")
 EVERY = 25
@@ -78,7 +78,7 @@ def _rates(law: Law, requests: int, rollouts: int, seed: int) -> tuple[float, fl
     return depends / rollouts, failed / rollouts
 
 
-def _answers(law: Law, requests: int, drawn: np.random.Generator) -> tuple[Series, ...]:
+def _answers(law: Law, requests: int, drawn: np.random.Generator) -> tuple[SentinelSeries, ...]:
     asks = list(_asks(law, requests, drawn))
     return series_of(asks, lambda _: Preceding(0, None))
 

@@ -22,7 +22,7 @@ class Html(str):
     __slots__ = ()
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A table cell."""
 
     shown: str
@@ -53,9 +53,9 @@ def label(value: str) -> str:
     return "".join("\\" + sign if sign in _MARKDOWN else sign for sign in plain)
 
 
-def numeric(shown: str, exact: float | None = None) -> Cell:
+def numeric(shown: str, exact: float | None = None) -> TableCell:
     """Return a cell that holds a number."""
-    return Cell(shown, exact, number=True)
+    return TableCell(shown, exact, number=True)
 
 
 def outcome(value: Outcome) -> Html:
@@ -101,7 +101,7 @@ def stacked(first: str, second: str) -> Html:
 def table(
     caption: str,
     columns: Sequence[Column],
-    rows: Iterable[Sequence[Cell]],
+    rows: Iterable[Sequence[TableCell]],
     *,
     fit: Fit = "scroll",
 ) -> Html:
@@ -209,7 +209,7 @@ def _header(column: Column) -> str:
     return f'<th scope="col"{css}>{text(column.title)}{under}</th>'
 
 
-def _cells(row: Sequence[Cell], columns: Sequence[Column]) -> Iterable[str]:
+def _cells(row: Sequence[TableCell], columns: Sequence[Column]) -> Iterable[str]:
     for position, (cell, column) in enumerate(zip(row, columns, strict=True)):
         tag, scope = ("th", ' scope="row"') if position == 0 else ("td", "")
         css = "dg-number" if cell.number else "dg-wide"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Message(NamedTuple):
+class PlainMessage(NamedTuple):
     """One message as plain text."""
 
     role: str
@@ -17,7 +17,7 @@ class Message(NamedTuple):
     """The model's reasoning before the text."""
 
 
-def messages(document: str | None) -> tuple[Message, ...]:
+def messages(document: str | None) -> tuple[PlainMessage, ...]:
     """Parse `gen_ai.input.messages` or `gen_ai.output.messages`; empty if none were recorded.
 
     A document that is not a list of messages gives a single message with the role `unreadable` and
@@ -30,9 +30,9 @@ def messages(document: str | None) -> tuple[Message, ...]:
     except ValueError:
         loaded = None
     if not isinstance(loaded, list) or not all(isinstance(item, dict) for item in loaded):
-        return (Message("unreadable", document),)
+        return (PlainMessage("unreadable", document),)
     return tuple(
-        Message(str(item.get("role", "unknown")), "\n".join(_parts(item)), _reasoning(item))
+        PlainMessage(str(item.get("role", "unknown")), "\n".join(_parts(item)), _reasoning(item))
         for item in loaded
     )
 

@@ -54,7 +54,7 @@ class PairLine(NamedTuple):
         return " · ".join(about)
 
 
-class Filter(NamedTuple):
+class PairFilter(NamedTuple):
     """Selects and orders pairs."""
 
     cohort: str | None = None
@@ -66,7 +66,7 @@ class Filter(NamedTuple):
     """Part of the prompt's id."""
 
 
-class PairPage(NamedTuple):
+class FilteredPage(NamedTuple):
     """One page of the filtered pairs."""
 
     lines: tuple[PairLine, ...]
@@ -88,7 +88,7 @@ _NO = pa.scalar(value=False)
 Row = Mapping[str, Any]
 
 
-def find(table: pa.Table, wanted: Filter, page: int) -> PairPage:
+def find(table: pa.Table, wanted: PairFilter, page: int) -> FilteredPage:
     """Return a page (from 0) of the pairs: regressions first, then trouble, then the rest."""
     rows = table.filter(_kept(table, wanted))
     regressed, trouble = _changed(rows, wanted.metric, pc.less), _trouble(rows)
@@ -103,10 +103,10 @@ def find(table: pa.Table, wanted: Filter, page: int) -> PairPage:
     order = pc.sort_indices(weight)  # stable: keeps the order by prompt and repeat
     first = min(page * PAGE, max((rows.num_rows - 1) // PAGE * PAGE, 0))
     shown: Sequence[Row] = rows.take(order.slice(first, PAGE)).to_pylist()
-    return PairPage(tuple(map(_line, shown)), first, rows.num_rows)
+    return FilteredPage(tuple(map(_line, shown)), first, rows.num_rows)
 
 
-def regressions(table: pa.Table, wanted: Filter) -> int:
+def regressions(table: pa.Table, wanted: PairFilter) -> int:
     """Count the pairs of the filter's cohort, text and metric in which the candidate is lower."""
     rows = table.filter(_kept(table, wanted))
     return pc.sum(_changed(rows, wanted.metric, pc.less)).as_py() or 0
@@ -148,7 +148,7 @@ def losses(found: RegressionPage, pairs: int) -> str:
     return f"{said} {waiting}, of any rollout, stand in this order within seconds."
 
 
-def _kept(table: pa.Table, wanted: Filter) -> Any:  # Any: Arrow's own
+def _kept(table: pa.Table, wanted: PairFilter) -> Any:  # Any: Arrow's own
     keep = pc.is_valid(table["prompt_id"])
     if wanted.cohort is not None:
         keep = pc.and_(keep, pc.fill_null(pc.equal(table["cohort"], wanted.cohort), _NO))

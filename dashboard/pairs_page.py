@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 from collector.client import Client, ClientError
 from collector.contract import Pair, RolloutOverview
 from dashboard import address, markup, pair_list, reading, rollout_choice, states, words
-from dashboard.pair_list import Filter, PairLine
+from dashboard.pair_list import PairFilter, PairLine
 from dashboard.sections import pair_view
 from dashboard.source import Source
 
@@ -67,7 +67,7 @@ def _list(
         )
         metric = _metric(pair_list.metrics(table), rollout)
         text = address.typed("Prompt id contains", "find", of=rollout)
-    wanted = Filter(cohort, kind, metric, text)
+    wanted = PairFilter(cohort, kind, metric, text)
     page = _page()
     found = pair_list.find(table, wanted, page)
     regressed = words.count(pair_list.regressions(table, wanted))
@@ -212,7 +212,7 @@ def _page() -> int:
     return int(page) - 1 if page is not None and page.isdecimal() and int(page) > 0 else 0
 
 
-def _page_buttons(found: pair_list.PairPage, page: int) -> None:
+def _page_buttons(found: pair_list.FilteredPage, page: int) -> None:
     last = found.first + len(found.lines)
     st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
     columns = st.columns(2)

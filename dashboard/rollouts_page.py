@@ -18,7 +18,7 @@ from collector.contract import (
     SwitchState,
 )
 from dashboard import address, markup, refreshing, states, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.sections import unpaired
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
@@ -87,7 +87,7 @@ def _page(rollouts: int) -> int:
     return (chosen - 1) * PAGE
 
 
-def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Cell]:
+def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[TableCell]:
     rollout = overview.rollout
     stored = client.newest_verdict(rollout)
     findings = () if stored is None else stored.verdict.findings
@@ -99,14 +99,14 @@ def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Ce
     )
     name = markup.joined((markup.rollout_link(rollout), *(markup.badge(m) for m in marks)))
     return [
-        Cell(markup.stacked(name, words.listed(overview.cohorts))),
-        Cell(_verdict(stored, rollout)),
-        Cell(markup.stacked(words.count(overview.pairs), sides), overview.pairs, number=True),
-        Cell(_worst(findings)),
+        TableCell(markup.stacked(name, words.listed(overview.cohorts))),
+        TableCell(_verdict(stored, rollout)),
+        TableCell(markup.stacked(words.count(overview.pairs), sides), overview.pairs, number=True),
+        TableCell(_worst(findings)),
         markup.numeric(*_time(_speed(findings))),
         markup.numeric(*_estimate(_quality(findings))),
         markup.numeric(*_acceptance(accepted)),
-        Cell(_switch(client.switch(rollout))),
+        TableCell(_switch(client.switch(rollout))),
         markup.numeric(_freshness(overview, now_unix_ns)),
     ]
 

@@ -10,7 +10,7 @@ from collector.client import Client, ClientError
 from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict
 from dashboard import address, charts, markup, rollout_choice, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
 from evals.findings_by_margin import worst_first
@@ -146,16 +146,16 @@ def _show_deltas(verdict: Verdict | None, found: Sequence[TraceStep]) -> None:
     st.html(markup.table("How the steps' cohorts fare", _DELTAS, map(_delta, deltas), fit="cards"))
 
 
-def _row(place: int, step: TraceStep) -> list[Cell]:
+def _row(place: int, step: TraceStep) -> list[TableCell]:
     generation = step.generation
     error = "✕ failed" if step.failed else ""
     turn = None if generation is None else generation.turn
-    name = Cell(f"{place}. {step.name}{'' if turn is None else f', turn {turn}'}")
+    name = TableCell(f"{place}. {step.name}{'' if turn is None else f', turn {turn}'}")
     duration = step.end_s - step.start_s
     if generation is None:
         blank = markup.numeric("")
         times = markup.numeric(words.milliseconds(duration), duration)
-        return [name, Cell("–"), Cell("–"), times, blank, blank, blank, Cell(error)]
+        return [name, TableCell("–"), TableCell("–"), times, blank, blank, blank, TableCell(error)]
     spec = generation.speculation
     accepted = (
         "did not speculate"
@@ -164,22 +164,22 @@ def _row(place: int, step: TraceStep) -> list[Cell]:
     )
     return [
         name,
-        Cell("–" if generation.arm is None else generation.arm.value),
-        Cell(generation.cohort or words.ABSENT),
+        TableCell("–" if generation.arm is None else generation.arm.value),
+        TableCell(generation.cohort or words.ABSENT),
         markup.numeric(words.milliseconds(duration), duration),
         markup.numeric(words.milliseconds(generation.ttft_s), generation.ttft_s),
         markup.numeric(words.count(generation.output_tokens), generation.output_tokens),
         markup.numeric(accepted),
-        Cell(generation.error_type or error),
+        TableCell(generation.error_type or error),
     ]
 
 
-def _delta(finding: Finding) -> list[Cell]:
+def _delta(finding: Finding) -> list[TableCell]:
     unit = words.unit_of(finding.unit, finding.stat)
     what = words.measure(finding.metric, finding.stat)
     return [
-        Cell(markup.stacked(words.scope(finding.cohort), what)),
-        Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
+        TableCell(markup.stacked(words.scope(finding.cohort), what)),
+        TableCell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
         markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
         markup.numeric(words.limits(finding)),
         markup.numeric(words.margin(finding), finding.margin),

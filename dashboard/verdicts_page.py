@@ -8,7 +8,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Finding, Outcome, RolloutOverview, StoredVerdict
 from dashboard import address, markup, rollout_choice, states, verdict_changes, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.sections import verdict_files
 from dashboard.source import Source
 from dashboard.verdict_changes import FindingChange
@@ -44,7 +44,7 @@ _CHANGES = (
     Column("n", "before → after", number=True),
 )
 _CELLS = (
-    Column("Cell", "cohort, metric"),
+    Column("TableCell", "cohort, metric"),
     Column("Role"),
     Column("In words"),
     Column("Method", "and its confidence"),
@@ -81,17 +81,17 @@ def _show_servings(client: Client, overview: RolloutOverview, zone: ZoneInfo | N
     st.html(markup.table(caption, _SERVINGS, rows, fit="cards"))
 
 
-def _serving(group: VerdictGroup, zone: ZoneInfo | None) -> list[Cell]:
+def _serving(group: VerdictGroup, zone: ZoneInfo | None) -> list[TableCell]:
     newest, oldest = group.newest, group.oldest
     policy = markup.stacked(newest.policy_name, markup.shortened(newest.policy_hash, _HASH))
     moments = (words.moment(one.posted_unix_ns, zone) for one in (oldest, newest))
     counts = (group.outcomes.get(one, 0) for one in Outcome)
     return [
-        Cell(serving_of(newest.candidate)),
-        Cell(policy),
-        Cell(markup.stacked(*moments)),
+        TableCell(serving_of(newest.candidate)),
+        TableCell(policy),
+        TableCell(markup.stacked(*moments)),
         *(markup.numeric(words.count(count), count) for count in counts),
-        Cell(markup.outcome(newest.outcome)),
+        TableCell(markup.outcome(newest.outcome)),
     ]
 
 
@@ -112,16 +112,16 @@ def _title(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     return f"{outcome} · {words.moment(stored.posted_unix_ns, zone)}"
 
 
-def _row(stored: StoredVerdict, zone: ZoneInfo | None) -> list[Cell]:
+def _row(stored: StoredVerdict, zone: ZoneInfo | None) -> list[TableCell]:
     verdict = stored.verdict
     policy = markup.stacked(verdict.policy_name, markup.shortened(verdict.policy_hash, _HASH))
     return [
-        Cell(words.moment(stored.posted_unix_ns, zone)),
-        Cell(markup.stacked(markup.outcome(verdict.outcome), verdict.summary)),
+        TableCell(words.moment(stored.posted_unix_ns, zone)),
+        TableCell(markup.stacked(markup.outcome(verdict.outcome), verdict.summary)),
         markup.numeric(words.count(verdict.pairs), verdict.pairs),
-        Cell(policy),
-        Cell(markup.shortened(verdict.data_hash, _HASH)),
-        Cell(markup.shortened(stored.id, _HASH)),
+        TableCell(policy),
+        TableCell(markup.shortened(verdict.data_hash, _HASH)),
+        TableCell(markup.shortened(stored.id, _HASH)),
     ]
 
 
@@ -148,14 +148,14 @@ def _show_changes(
     st.html(markup.table(caption, _CHANGES, map(_change, changed), fit="cards"))
 
 
-def _change(change: FindingChange) -> list[Cell]:
+def _change(change: FindingChange) -> list[TableCell]:
     before, after = change.before, change.after
     either = after or before
     unit = "ratio" if either is None else words.unit_of(either.unit, either.stat)
     estimates = [None if f is None else f.estimate for f in (before, after)]
     return [
-        Cell(markup.stacked(change.what, words.compared(unit))),
-        Cell(markup.joined((_outcome(before), "→", _outcome(after)))),
+        TableCell(markup.stacked(change.what, words.compared(unit))),
+        TableCell(markup.joined((_outcome(before), "→", _outcome(after)))),
         markup.numeric(" → ".join(words.in_unit(value, unit) for value in estimates)),
         markup.numeric("not there" if before is None else words.limits(before)),
         markup.numeric("not there" if after is None else words.limits(after)),
@@ -191,11 +191,11 @@ def _show_policy(stored: StoredVerdict) -> None:
     st.html(markup.table("Cells of this verdict", _CELLS, rows, fit="cards"))
 
 
-def _cell(finding: Finding) -> list[Cell]:
+def _cell(finding: Finding) -> list[TableCell]:
     about = f"{finding.method}, {words.confidence(finding)}"
     return [
-        Cell(words.cell(finding)),
-        Cell(words.ROLE_WORDS[finding.role]),
-        Cell(words.hypothesis(finding)),
-        Cell(about),
+        TableCell(words.cell(finding)),
+        TableCell(words.ROLE_WORDS[finding.role]),
+        TableCell(words.hypothesis(finding)),
+        TableCell(about),
     ]

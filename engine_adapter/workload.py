@@ -78,7 +78,7 @@ class Prompt(Ask):
         return ({"images": str(images)} if images else {}) | dict(self.dims)
 
 
-class Exchange(Ask):
+class RecordedTurn(Ask):
     """One turn of a session record: what the user sends, and the recorded answer to it."""
 
     answer: str | Message | None = None
@@ -89,7 +89,7 @@ class Exchange(Ask):
         return {"prompt": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
-    def _is_sent_by_somebody(self) -> "Exchange":
+    def _is_sent_by_somebody(self) -> "RecordedTurn":
         if self.chat[-1].role not in _SENDERS:
             raise ValueError(f"ends with a message of the {self.chat[-1].role}; wanted a user's")
         if isinstance(self.answer, Message) and self.answer.role != "assistant":
@@ -112,7 +112,7 @@ class SessionRecord(Material):
 
     id: Annotated[str, Field(min_length=1)]
     cohort: Annotated[str, Field(min_length=1)]
-    turns: tuple[Exchange, ...]
+    turns: tuple[RecordedTurn, ...]
 
     @model_validator(mode="after")
     def _has_turns(self) -> "SessionRecord":

@@ -15,7 +15,7 @@ _COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class AcceptanceBucket:
     """Acceptance of the candidate's generations whose value is in [low, high]."""
 
     low: int
@@ -37,7 +37,7 @@ class StepCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class AcceptanceInterval:
     """Acceptance of the candidate in one interval of time."""
 
     start_unix_s: int
@@ -56,7 +56,7 @@ class Deployment:
     generations: int
 
 
-def by_number(table: pa.Table, column: str) -> tuple[Bucket, ...]:
+def by_number(table: pa.Table, column: str) -> tuple[AcceptanceBucket, ...]:
     """Return acceptance by `output_tokens`, `input_tokens` or `concurrency`.
 
     Each bucket goes from a power of two up to the next one; 0 has its own. `table` has rows of
@@ -72,7 +72,7 @@ def by_number(table: pa.Table, column: str) -> tuple[Bucket, ...]:
         inside = exponents == exponent
         steps, drafts, accepted = (int(values[inside].sum()) for values in counts)
         found.append(
-            Bucket(
+            AcceptanceBucket(
                 low=0 if exponent < 0 else 1 << exponent,
                 high=0 if exponent < 0 else (1 << exponent + 1) - 1,
                 generations=int(inside.sum()),
@@ -100,7 +100,7 @@ def per_step(table: pa.Table) -> tuple[StepCount, ...]:
     return tuple(StepCount(accepted=a, steps=totals[a]) for a in sorted(totals))
 
 
-def over_time(buckets: Iterable[TimeBucket], cohort: str | None) -> tuple[Moment, ...]:
+def over_time(buckets: Iterable[TimeBucket], cohort: str | None) -> tuple[AcceptanceInterval, ...]:
     """Return acceptance over time from `Client.timeseries`; cohorts are summed, not averaged."""
     sums: dict[tuple[int, int], list[int]] = {}
     for bucket in buckets:
@@ -109,7 +109,7 @@ def over_time(buckets: Iterable[TimeBucket], cohort: str | None) -> tuple[Moment
             at = sums.setdefault((bucket.start_unix_s, bucket.length_s), [0, 0, 0])
             at[:] = [a + b for a, b in zip(at, counts, strict=True)]
     return tuple(
-        Moment(
+        AcceptanceInterval(
             start_unix_s=start,
             length_s=length_s,
             draft_tokens=drafts,

@@ -41,7 +41,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DifferenceBin:
     """The number of pairs whose score difference is in [low, high]; 0 to 0 for equal scores."""
 
     low: float
@@ -90,7 +90,7 @@ def curves(table: pa.Table, metric: str) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def score_changes(pairs: pa.Table, metric: str, cohort: str | None) -> tuple[Change, ...]:
+def score_changes(pairs: pa.Table, metric: str, cohort: str | None) -> tuple[DifferenceBin, ...]:
     """Return a histogram of score differences, candidate − baseline.
 
     `pairs` is from `Client.pairs_table`; only pairs with both scores count.
@@ -105,10 +105,10 @@ def score_changes(pairs: pa.Table, metric: str, cohort: str | None) -> tuple[Cha
         return ()
     counts, edges = np.histogram(values[values != 0], bins=_CHANGES, range=(-1.0, 1.0))
     bars = [
-        Change(low=float(low), high=float(high), pairs=int(n))
+        DifferenceBin(low=float(low), high=float(high), pairs=int(n))
         for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
-    return (*bars, Change(low=0.0, high=0.0, pairs=int((values == 0).sum())))
+    return (*bars, DifferenceBin(low=0.0, high=0.0, pairs=int((values == 0).sum())))
 
 
 def metrics_of(pairs: pa.Table) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from evals.applicability import (
 )
 from evals.declared_looks import DeclaredLooks
 from evals.launches import ArmLaunches, Launches, launches_of
-from evals.sentinels import Series
+from evals.sentinels import SentinelSeries
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
@@ -267,7 +267,7 @@ class Evidence:
     """None unless every answer names the launch of its server."""
     looks: DeclaredLooks | None = None
     """None unless the run declared looks, to end when it is decided."""
-    sentinels: tuple[Series, ...] = ()
+    sentinels: tuple[SentinelSeries, ...] = ()
     """Answers to the prompts that the run asked again and again; they belong to no pair."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
     """Applicability of each metric, computed over the whole rollout."""

@@ -24,7 +24,7 @@ from evals.evidence import (
     Side,
 )
 from evals.evidence_parts import sentinel_asks
-from evals.sentinels import Preceding, Series, series_of
+from evals.sentinels import Preceding, SentinelSeries, series_of
 
 _SCORE = "_score_"
 _RECORDED = (
@@ -145,7 +145,7 @@ def _looks(table: Table, cohorts: tuple[str, ...], cohort_of: Counts) -> Declare
     return declared_looks(first.ints(missing=0), texts.to_list(), named, complete)
 
 
-def _sentinels(table: Table) -> tuple[Series, ...]:
+def _sentinels(table: Table) -> tuple[SentinelSeries, ...]:
     """Return the answers to the sentinels, each with the requests that preceded it."""
     asks = sentinel_asks(table)
     if not asks:

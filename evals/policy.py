@@ -15,7 +15,7 @@ from evals.errors import PolicyError
 from evals.policy_reading import (
     Integer,
     Number,
-    Section,
+    PolicySection,
     Text,
     choice,
     error,
@@ -37,7 +37,7 @@ from evals.policy_sections import (
     Lossless,
     LosslessSection,
     OpenUnit,
-    Sampling,
+    SamplingDesign,
     ValidityRules,
     divided,
 )
@@ -61,7 +61,7 @@ class Policy:
     set_aside_below: int = _SET_ASIDE_BELOW
     """A cohort with fewer pairs, listed by no rule and no workload, gets no cells of its own."""
     design: Design = "paired_replay"
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: SamplingDesign = field(default_factory=SamplingDesign)
     dependence: Dependence = field(default_factory=Dependence)
     validity: ValidityRules = field(default_factory=ValidityRules)
     prices: HourlyPrices | None = None
@@ -186,7 +186,7 @@ _LATER = ("live", "lossless", "launches", "goodput", "input_tokens", "family")
 """Sections that older canonical policies lack."""
 
 
-class _Alpha(Section):
+class _Alpha(PolicySection):
     passing: Annotated[Level, Field(alias="pass")] = 0.05
     fail_family: Level = 0.05
     lossless: OpenUnit = 0.01
@@ -196,7 +196,7 @@ def _bands(cuts: tuple[int, ...]) -> tuple[int, ...]:
     return InputBands(cuts).cuts
 
 
-class _Cohorts(Section):
+class _Cohorts(PolicySection):
     min_n: Annotated[Integer, within("at least 1 pair", lambda n: n >= 1)] = 1
     set_aside_below: Annotated[
         Integer, within("a number of pairs, or 0 to set none aside", lambda n: n >= 0)
@@ -205,7 +205,7 @@ class _Cohorts(Section):
     input_tokens: Annotated[tuple[Integer, ...], AfterValidator(_bands)] | None = None
 
 
-class _PolicyFile(Section):
+class _PolicyFile(PolicySection):
     """A policy file, with the shipped policy below it that it names as its base."""
 
     version: Annotated[
@@ -214,7 +214,7 @@ class _PolicyFile(Section):
     name: Text
     design: Design = "paired_replay"
     alpha: _Alpha = _Alpha()
-    sampling: Sampling = Sampling()
+    sampling: SamplingDesign = SamplingDesign()
     dependence: DependenceSection = DependenceSection()
     validity: ValidityRules = ValidityRules()
     cohorts: _Cohorts = _Cohorts()

@@ -12,7 +12,7 @@ from evals.errors import PolicyError
 _STEP = re.compile(r"\[(\d+)\]|\.?([^.\[]+)")
 
 
-class Problem(NamedTuple):
+class PolicyProblem(NamedTuple):
     """The first error in a policy file."""
 
     file: Path
@@ -25,14 +25,14 @@ class Problem(NamedTuple):
         return f"{where}: {self.words}"
 
 
-def problem(file: Path) -> Problem | None:
+def problem(file: Path) -> PolicyProblem | None:
     """Return the first problem of a policy file; None if the gate can use it."""
     try:
         policies.load(file)
     except PolicyError as exc:
         line = exc.line if not exc.key else line_of(policies.text_of(file), exc.key)
         words = str(exc).removeprefix(f"{file}: ")
-        return Problem(file, line, re.sub(r"^line \d+, ", "", words))
+        return PolicyProblem(file, line, re.sub(r"^line \d+, ", "", words))
     return None
 
 

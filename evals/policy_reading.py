@@ -34,7 +34,7 @@ STRICT: Final = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 Number = Annotated[float, Strict()]
 Integer = Annotated[int, Strict()]
 
-SectionT = TypeVar("SectionT", bound="Section")
+SectionT = TypeVar("SectionT", bound="PolicySection")
 
 _WANTED = {
     "dataclass_type": "a mapping of keys",
@@ -48,7 +48,7 @@ _WANTED = {
 }
 
 
-class Section(BaseModel):
+class PolicySection(BaseModel):
     """A part of a policy file whose keys are not those of the policy."""
 
     model_config = STRICT

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import model_validator
 
 from collector.contract import Role
-from evals.policy_reading import Number, Section, Text, choice, one_of, within, wrong
+from evals.policy_reading import Number, PolicySection, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
 Kind = Literal["latency", "score", "goodput", "failures", "tokens", "cache", "throughput", "cost"]
@@ -85,7 +85,7 @@ class Rule:
     """Minimum score of a good answer, for stat `diff`."""
 
 
-class RuleSection(Section):
+class RuleSection(PolicySection):
     """A rule, of the role which its list stands for."""
 
     role: ClassVar[Role]

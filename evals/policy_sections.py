@@ -11,7 +11,7 @@ from evals.policy_reading import (
     STRICT,
     Integer,
     Number,
-    Section,
+    PolicySection,
     within,
     word_for_none,
     wrong,
@@ -28,7 +28,7 @@ Price = Annotated[Number, within("a price above 0", lambda price: price > 0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class SamplingDesign:
     """How the requests were drawn."""
 
     __pydantic_config__: ClassVar = STRICT
@@ -181,13 +181,13 @@ def _dependence(stretch: object) -> Dependence:
     return Dependence(stretch_s=seconds)
 
 
-class DependenceSection(Section):
+class DependenceSection(PolicySection):
     """The section `dependence` of a policy file."""
 
     stretch: Annotated[Dependence, PlainValidator(_dependence)] = Dependence()
 
 
-class RollbackSection(Section):
+class RollbackSection(PolicySection):
     """The section `live.rollback` of a policy file."""
 
     metric: Literal["slo_exceedance"]
@@ -203,7 +203,7 @@ class RollbackSection(Section):
         return Rollback(latency=self.latency, threshold_s=self.threshold, margin=self.margin)
 
 
-class LiveSection(Section):
+class LiveSection(PolicySection):
     """The section `live` of a policy file."""
 
     bounded: Literal["betting_eprocess"] = "betting_eprocess"
@@ -238,7 +238,7 @@ class LiveSection(Section):
         )
 
 
-class GreedySection(Section):
+class GreedySection(PolicySection):
     """The section `lossless.greedy` of a policy file."""
 
     max_tie_gap: Annotated[
@@ -247,13 +247,13 @@ class GreedySection(Section):
     hazard_ratio_max: Annotated[Number, within("a ratio above 1", lambda ratio: ratio > 1)] = 1.5
 
 
-class SampledSection(Section):
+class SampledSection(PolicySection):
     """The section `lossless.sampled` of a policy file."""
 
     tolerance: OpenUnit = 0.005
 
 
-class LosslessSection(Section):
+class LosslessSection(PolicySection):
     """The section `lossless` of a policy file."""
 
     greedy: GreedySection = GreedySection()

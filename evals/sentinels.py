@@ -23,7 +23,7 @@ class Preceding(NamedTuple):
 PrecedingOf = Callable[[SentinelAsk], Preceding]
 
 
-class Series(NamedTuple):
+class SentinelSeries(NamedTuple):
     """The answers of one launch of an arm to one sentinel, in the order of the requests."""
 
     sentinel: str
@@ -52,7 +52,7 @@ class Series(NamedTuple):
         return next((i for i in range(1, len(answers)) if answers[i] != answers[i - 1]), None)
 
 
-def series_of(asks: Iterable[SentinelAsk], preceding: PrecedingOf) -> tuple[Series, ...]:
+def series_of(asks: Iterable[SentinelAsk], preceding: PrecedingOf) -> tuple[SentinelSeries, ...]:
     """Return the answers by sentinel, launch and arm, in this order."""
     grouped = defaultdict[tuple[str, str, Arm], list[SentinelAsk]](list)
     for ask in asks:
@@ -64,7 +64,7 @@ def series_of(asks: Iterable[SentinelAsk], preceding: PrecedingOf) -> tuple[Seri
     )
 
 
-def _series(asks: Sequence[SentinelAsk], preceding: PrecedingOf) -> Series:
+def _series(asks: Sequence[SentinelAsk], preceding: PrecedingOf) -> SentinelSeries:
     first = asks[0]
     before = tuple(map(preceding, asks))
-    return Series(first.sentinel, first.arm, first.launch, tuple(asks), before)
+    return SentinelSeries(first.sentinel, first.arm, first.launch, tuple(asks), before)

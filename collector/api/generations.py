@@ -30,7 +30,7 @@ class Order(StrEnum):
     NEWEST = "newest"
 
 
-class Generations(BaseModel):
+class GenerationPage(BaseModel):
     """A page of generations in the requested order."""
 
     generations: list[Generation]
@@ -47,7 +47,7 @@ Scores = Annotated[bool, Query(alias="scores", description="Include scores; Arro
 
 @router.get(
     "",
-    response_model=Generations,
+    response_model=GenerationPage,
     responses={200: arrow.OPENAPI, **LISTS},
 )
 def list_generations(  # noqa: PLR0913  # one parameter per query parameter
@@ -73,7 +73,7 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     With `Accept: application/vnd.apache.arrow.stream` the response is one Arrow stream of all of
     them, and limit and after are ignored.
     """
-    wanted = generations.Filter(rollout, arm, cohort, arrived_since, arrived_until)
+    wanted = generations.GenerationFilter(rollout, arm, cohort, arrived_since, arrived_until)
     content_of = dialects.content if content else None
     newest = order is Order.NEWEST
     if arrow.is_wanted(accept):

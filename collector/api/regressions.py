@@ -47,7 +47,7 @@ def list_regressions(
 
     Each pair appears once. New scores are processed within seconds.
     """
-    wanted = regressions.Filter(rollout, cohort, metric)
+    wanted = regressions.RegressionFilter(rollout, cohort, metric)
     position = cursors.decode(after, regressions.RegressionPosition)
     with collector.store.read() as connection:
         page = regressions.page(connection, wanted, limit=limit, after=position)

@@ -117,14 +117,14 @@ def get_timeseries(
 
 def _window(
     start: str | None, end: str | None, step: rollup_reads.BucketLength
-) -> rollup_reads.Window:
+) -> rollup_reads.TimeWindow:
     start_unix_s, end_unix_s = instants.unix_s("start", start), instants.unix_s("end", end)
     if start_unix_s is not None and end_unix_s is not None and start_unix_s >= end_unix_s:
         raise RequestError(f"start={start!r}: is not before end={end!r}; swap them")
     return rollup_reads.window(start_unix_s, end_unix_s, step)
 
 
-def _about(window: rollup_reads.Window) -> Document:
+def _about(window: rollup_reads.TimeWindow) -> Document:
     return {
         "window": window._asdict(),
         "percentiles": PercentilesDefinition().model_dump(),

@@ -39,7 +39,7 @@ def list_samples(
     after: After = None,
 ) -> Documents:
     """List a metric's samples from `since_unix_ns` (inclusive) to `until_unix_ns` (exclusive)."""
-    wanted = samples.Filter(metric, service_name, since_unix_ns, until_unix_ns)
+    wanted = samples.SampleFilter(metric, service_name, since_unix_ns, until_unix_ns)
     position = cursors.decode(after, samples.SamplePosition)
     with collector.store.read() as connection:
         page = samples.page(connection, wanted, limit=limit, after=position)

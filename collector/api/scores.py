@@ -24,7 +24,7 @@ from collector.store import Batch, scores
 router = APIRouter(prefix="/api/v1/scores", tags=["scores"])
 
 
-class Scores(BaseModel):
+class ScorePage(BaseModel):
     """A page of scores, ordered by the generations' arrival."""
 
     scores: list[Score]
@@ -54,7 +54,7 @@ async def post_scores(request: Request, collector: Collector) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("", response_model=Scores, responses=LISTS)
+@router.get("", response_model=ScorePage, responses=LISTS)
 def list_scores(
     collector: Collector,
     request: Request,

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING
 
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.contract import Arm, Generation
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class GenerationRequests(Resource):
+class GenerationRequests(ApiResource):
     """Generations, as records and as Arrow streams."""
 
     def generations(

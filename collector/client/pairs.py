@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from collector.client.connection import Query
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.columns import ArrowError, Table
 from collector.contract import Pair, Regression, Unpaired
 
@@ -41,7 +41,7 @@ class PairChanges(NamedTuple):
     """Whether later changes are stored already."""
 
 
-class PairRequests(Resource):
+class PairRequests(ApiResource):
     """Pairs, their regressions and their changes."""
 
     def pairs(

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from urllib.parse import quote
 
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.contract import (
     DatedVerdict,
     PolicyRegistration,
@@ -24,7 +24,7 @@ from collector.contract import (
 from collector.errors import ClientError
 
 
-class ReleaseRequests(Resource):
+class ReleaseRequests(ApiResource):
     """Verdicts, watches, switches and ramps."""
 
     def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:

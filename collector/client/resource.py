@@ -3,7 +3,7 @@
 from collector.client.connection import Connection
 
 
-class Resource:
+class ApiResource:
     """The requests of one subject of the API, over the client's connection."""
 
     _connection: Connection

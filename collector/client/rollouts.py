@@ -4,7 +4,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from collector.client.connection import Query
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.contract import ArmSummary, RolloutOverview, TimeBucket
 from collector.errors import ClientError
 
@@ -12,7 +12,7 @@ Instant = datetime | float
 """A datetime with a time zone, or Unix seconds."""
 
 
-class RolloutRequests(Resource):
+class RolloutRequests(ApiResource):
     """Rollouts and the summaries of their arms."""
 
     def rollouts(self) -> tuple[RolloutOverview, ...]:

@@ -6,14 +6,14 @@ from itertools import islice
 from urllib.parse import quote
 
 from collector.client.connection import Query
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.contract import Feedback, Lease, LeaseRequest, Score, to_document
 from collector.errors import ClientError
 
 _SCORES_A_POST = 1000
 
 
-class ScoreRequests(Resource):
+class ScoreRequests(ApiResource):
     """Scores, feedback and evaluation leases."""
 
     def post_scores(self, scores: Iterable[Score]) -> None:

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.client.connection import PROTOBUF
 from collector.client.otlp_json import traces
-from collector.client.resource import Resource
+from collector.client.resource import ApiResource
 from collector.contract import AttributeValue, EngineSample, Generation, Span
 from collector.contract.span_json import span_from_document
 from collector.errors import ClientError
@@ -19,7 +19,7 @@ from collector.errors import ClientError
 _SPANS_A_POST: Final = 500
 
 
-class TelemetryRequests(Resource):
+class TelemetryRequests(ApiResource):
     """Spans, traces and engine samples."""
 
     def post_traces(

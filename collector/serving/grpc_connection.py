@@ -30,7 +30,7 @@ from collector.serving.bounded_connection import (
 )
 from collector.serving.connections import Connections, TrackedConnection, peer_of
 from collector.serving.grpc_call import Call, CallRefusedError
-from collector.serving.grpc_reply import BEGIN, NO_GRPC, Headers, Reply, refused
+from collector.serving.grpc_reply import BEGIN, NO_GRPC, CallReply, Headers, refused
 from collector.serving.request_framing import MAX_HEAD_BYTES, MAX_HEADERS
 
 _MOST_CALLS: Final = 16
@@ -69,7 +69,7 @@ _CONFIG: Final = h2.config.H2Configuration(
 # h2 formats each frame for its log, even without one: 40 % of the time of a large message.
 Frame.__repr__ = object.__repr__  # type: ignore[method-assign]
 
-Serve = Callable[[Call], Awaitable[Reply]]
+Serve = Callable[[Call], Awaitable[CallReply]]
 """Answers a call whose message may be incomplete; raises nothing."""
 
 
@@ -112,7 +112,7 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
         self._calls: dict[int, Call] = {}
         """Unanswered calls by stream."""
         self._turns = asyncio.Semaphore(_MOST_TAKEN), all_turns
-        self._unsent: dict[int, Reply] = {}
+        self._unsent: dict[int, CallReply] = {}
         """Answers that wait for the peer's flow-control window."""
         self._growing: Call | None = None
         """The call with a window beyond the first one."""

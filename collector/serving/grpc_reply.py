@@ -22,7 +22,7 @@ _UNQUOTED: Final = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 """Characters of a `grpc-message` that are sent as they are."""
 
 
-class Reply(NamedTuple):
+class CallReply(NamedTuple):
     """The answer to a call."""
 
     trailers: Headers
@@ -30,13 +30,13 @@ class Reply(NamedTuple):
     """With gRPC's prefix; empty if the call is refused."""
 
 
-def answered(message: Message) -> Reply:
+def answered(message: Message) -> CallReply:
     """Return the reply with a response message."""
     data: bytes = message.SerializeToString()
-    return Reply([("grpc-status", "0")], b"\0" + len(data).to_bytes(4, "big") + data)
+    return CallReply([("grpc-status", "0")], b"\0" + len(data).to_bytes(4, "big") + data)
 
 
-def refused(status: Status) -> Reply:
+def refused(status: Status) -> CallReply:
     """Return the reply with an error, in the trailers that gRPC and OpenTelemetry's SDKs read."""
     trailers = [
         ("grpc-status", str(status.code)),
@@ -46,10 +46,10 @@ def refused(status: Status) -> Reply:
     retry = RetryInfo()
     if any(detail.Unpack(retry) for detail in status.details):
         trailers.append(("google.rpc.retryinfo-bin", _binary(retry)))
-    return Reply(trailers)
+    return CallReply(trailers)
 
 
-def internal_error() -> Reply:
+def internal_error() -> CallReply:
     """Return the reply for a bug, which the log describes."""
     return refused(
         Status(code=Code.INTERNAL, message="an error in the collector; its log says which")

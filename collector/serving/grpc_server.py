@@ -24,7 +24,7 @@ from collector.otlp.body import Encoding
 from collector.serving.connections import Connections
 from collector.serving.grpc_call import Call, CallRefusedError
 from collector.serving.grpc_connection import GrpcConnection
-from collector.serving.grpc_reply import Reply, answered, internal_error, refused
+from collector.serving.grpc_reply import CallReply, answered, internal_error, refused
 from collector.serving.tls import accepting
 
 _SIGNALS: Final[Mapping[str, Signal]] = {f"/{one.service}/Export": one for one in SIGNALS}
@@ -71,7 +71,7 @@ class GrpcServer:
             await asyncio.wait(self._pending, timeout=grace_s)
         self._connections.abort()
 
-    async def _serve(self, call: Call) -> Reply:
+    async def _serve(self, call: Call) -> CallReply:
         if task := asyncio.current_task():
             self._pending.add(task)
             task.add_done_callback(self._pending.discard)
@@ -89,7 +89,7 @@ class GrpcServer:
             _log.exception("unexpected error")
             return internal_error()
 
-    async def _export(self, signal: Signal, call: Call) -> Reply:
+    async def _export(self, signal: Signal, call: Call) -> CallReply:
         collector = self._collector
         grant = await authorize(collector.authority, key_text(call.headers), Scope.INGEST)
         announced_bytes = await call.announced_bytes()

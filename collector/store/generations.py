@@ -28,7 +28,7 @@ class GenerationPosition(NamedTuple):
     id: int
 
 
-class Filter(NamedTuple):
+class GenerationFilter(NamedTuple):
     """Which generations to read; None does not filter."""
 
     rollout: str | None
@@ -43,7 +43,7 @@ class Filter(NamedTuple):
 
 def page(  # all but two by keyword
     connection: Connection,
-    wanted: Filter,
+    wanted: GenerationFilter,
     *,
     content_of: ContentOf | None,
     limit: int,
@@ -91,7 +91,7 @@ def oldest_of(connection: Connection, rollout: str, newest: int) -> int:
     return connection.scalar(ids.limit(1).offset(newest - 1)) or 0
 
 
-def check(connection: Connection, wanted: Filter) -> None:
+def check(connection: Connection, wanted: GenerationFilter) -> None:
     """Raise for an invalid filter.
 
     `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort without a rollout.
@@ -102,7 +102,7 @@ def check(connection: Connection, wanted: Filter) -> None:
         raise RequestError("arm and cohort are those of a rollout: name it with rollout=")
 
 
-def exists(connection: Connection, wanted: Filter) -> bool:
+def exists(connection: Connection, wanted: GenerationFilter) -> bool:
     """Return whether the rollout has the arm and the cohort.
 
     Checked first because a query for a missing one would scan the whole rollout.
@@ -116,7 +116,7 @@ def exists(connection: Connection, wanted: Filter) -> bool:
     )
 
 
-def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
+def conditions(wanted: GenerationFilter) -> list[ColumnElement[bool]]:
     """Return the filter as SQL conditions."""
     found: list[ColumnElement[bool]] = []
     if wanted.rollout is not None:

@@ -43,7 +43,7 @@ def schema(extras: Extras) -> pa.Schema:
 
 
 def batches(
-    store: Store, wanted: generations.Filter, extras: Extras, *, newest: bool = False
+    store: Store, wanted: generations.GenerationFilter, extras: Extras, *, newest: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the generations stored at the first read, in the order of arrival or newest first.
 

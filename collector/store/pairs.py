@@ -38,7 +38,7 @@ def page(
     Ordered by prompt id and repeat. Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
-    if not generations.exists(connection, generations.Filter(rollout, cohort=cohort)):
+    if not generations.exists(connection, generations.GenerationFilter(rollout, cohort=cohort)):
         return Page((), None)
     with closing(pairing.read(connection, g.c, rollout, after, only=only)) as every:
         found = (pair for pair in every if cohort is None or pair.cohort == cohort)

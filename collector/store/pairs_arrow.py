@@ -76,7 +76,7 @@ _NO_SIDE = (None,) * len(_NAMES)
 _PAIRS = 4096
 
 
-class Bounds(NamedTuple):
+class PairBounds(NamedTuple):
     """Which of a rollout's pairs and scores to read; equal bounds give equal results."""
 
     arrived_after: int
@@ -92,13 +92,13 @@ class Stream(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> Bounds:
+def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> PairBounds:
     """Return the bounds that include everything stored now."""
     last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Bounds(arrived_after, last, scores.newest_revision(connection))
+    return PairBounds(arrived_after, last, scores.newest_revision(connection))
 
 
-def stream(store: Store, rollout: str, bounds: Bounds) -> Stream:
+def stream(store: Store, rollout: str, bounds: PairBounds) -> Stream:
     """Return the rollout's pairs within the bounds, ordered by prompt id and repeat.
 
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
@@ -135,7 +135,7 @@ def schema(metrics: Sequence[str]) -> pa.Schema:
 
 
 def _batches(
-    store: Store, rollout: str, metrics: Sequence[str], bounds: Bounds
+    store: Store, rollout: str, metrics: Sequence[str], bounds: PairBounds
 ) -> Iterator[pa.RecordBatch]:
     after: PairKey | None = None
     last = bounds.arrived_up_to
@@ -152,7 +152,7 @@ def _batches(
         after = pairs[-1].key
 
 
-def _is_within(pair: pairing.Sides, bounds: Bounds) -> bool:
+def _is_within(pair: pairing.Sides, bounds: PairBounds) -> bool:
     """Return whether all of the pair's generations arrived after the lower bound."""
     first = min(*pair.baseline_ids[:1], *pair.candidate_ids[:1], math.inf)
     return first > bounds.arrived_after

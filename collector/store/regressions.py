@@ -34,7 +34,7 @@ class RegressionPosition(NamedTuple):
     repeat: int
 
 
-class Filter(NamedTuple):
+class RegressionFilter(NamedTuple):
     """Which regressions to read; without a metric each pair appears once, with its largest loss."""
 
     rollout: str
@@ -56,12 +56,16 @@ class Page(NamedTuple):
 
 
 def page(
-    connection: StoreConnection, wanted: Filter, *, limit: int, after: RegressionPosition | None
+    connection: StoreConnection,
+    wanted: RegressionFilter,
+    *,
+    limit: int,
+    after: RegressionPosition | None,
 ) -> Page:
     """Return the regressions after a cursor; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
     waiting = scores.newest_revision(connection) - progress.read(connection, progress.JUDGED)
-    of = generations.Filter(wanted.rollout, cohort=wanted.cohort)
+    of = generations.GenerationFilter(wanted.rollout, cohort=wanted.cohort)
     if not generations.exists(connection, of):
         return Page((), None, (), 0, max(waiting, 0))
     here = _here(wanted)
@@ -119,7 +123,7 @@ def forget_before(connection: Connection, id_: int) -> None:
     connection.execute(delete(r).where(r.c.first_id < id_))
 
 
-def _here(wanted: Filter) -> list[ColumnElement[bool]]:
+def _here(wanted: RegressionFilter) -> list[ColumnElement[bool]]:
     here = [r.c.rollout == wanted.rollout, r.c.metric == (wanted.metric or _ANY)]
     return here if wanted.cohort is None else [*here, r.c.cohort == wanted.cohort]
 

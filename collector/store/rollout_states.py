@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, Table, func, select, union_all
 from collector.contract import AcceptanceWatch, Arm, RampStep, StoredVerdict, SwitchState
 from collector.store import ramps, rollup_reads, switches, verdicts, watches
 from collector.store.reader import StoreConnection
-from collector.store.rollups.state import State
+from collector.store.rollups.state import RollupState
 from collector.store.tables import ramp_step, registered_policy, switch_event, verdict
 
 LATELY_S: Final = 3600
@@ -27,7 +27,7 @@ class NewestRollouts(NamedTuple):
     """The number of older ones."""
 
 
-class ArmCounts(NamedTuple):
+class RecentArmCounts(NamedTuple):
     """Counts of one arm over the last `LATELY_S`, over all cohorts."""
 
     rollout: str
@@ -46,7 +46,7 @@ class RolloutStates(NamedTuple):
     """Id of the newest verdict."""
     switches: Mapping[str, SwitchState]
     ramps: Mapping[str, RampStep]
-    arms: tuple[ArmCounts, ...]
+    arms: tuple[RecentArmCounts, ...]
     """One entry per arm with a generation."""
     acceptance: Mapping[str, tuple[AcceptanceWatch, ...]]
     """Cohorts whose acceptance the last updated watch compares."""
@@ -101,7 +101,7 @@ def _last_times(log: Table) -> Select[tuple[str, int]]:
 
 def _arm_counts(
     connection: StoreConnection, names: Collection[str], now_unix_s: float
-) -> tuple[ArmCounts, ...]:
+) -> tuple[RecentArmCounts, ...]:
     arms = {
         id_: (name, Arm(one.arm))
         for name in names
@@ -110,18 +110,20 @@ def _arm_counts(
     }
     lately = rollup_reads.window(now_unix_s - LATELY_S, None, rollup_reads.BucketLength.MINUTE)
     found = rollup_reads.counts(connection, arms, lately)
-    states: dict[tuple[str, Arm], list[State]] = {arm: [] for arm in sorted(set(arms.values()))}
+    states: dict[tuple[str, Arm], list[RollupState]] = {
+        arm: [] for arm in sorted(set(arms.values()))
+    }
     for id_, state in found.items():
         states[arms[id_]].append(state)
     return tuple(_counts(*arm, of_arm) for arm, of_arm in states.items())
 
 
-def _counts(rollout: str, arm: Arm, states: Collection[State]) -> ArmCounts:
+def _counts(rollout: str, arm: Arm, states: Collection[RollupState]) -> RecentArmCounts:
     def total(name: str) -> int:
         return sum(state.counts[name] for state in states)
 
     usable = total("usable_counts")
-    return ArmCounts(
+    return RecentArmCounts(
         rollout,
         arm,
         generations=total("generations"),

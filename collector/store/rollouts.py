@@ -12,7 +12,7 @@ from collector.errors import NotFoundError
 from collector.store import pair_counts, rollup_reads
 from collector.store.reader import StoreConnection
 from collector.store.rollups.deltas import Series
-from collector.store.rollups.state import State
+from collector.store.rollups.state import RollupState
 from collector.store.tables import generation as g
 from collector.store.tables import series as s
 
@@ -25,7 +25,7 @@ class _OfArm(NamedTuple):
 def overviews(connection: StoreConnection) -> tuple[RolloutOverview, ...]:
     """Return every rollout that has a generation, ordered by name."""
     series = rollup_reads.series_of(connection)
-    by_rollout: dict[str, list[tuple[Series, State]]] = defaultdict(list)
+    by_rollout: dict[str, list[tuple[Series, RollupState]]] = defaultdict(list)
     for id_, state in rollup_reads.counts(connection, series).items():
         by_rollout[series[id_].rollout].append((series[id_], state))
     pairs = pair_counts.counts(connection)
@@ -35,7 +35,7 @@ def overviews(connection: StoreConnection) -> tuple[RolloutOverview, ...]:
 
 
 def summary(
-    connection: StoreConnection, rollout: str, window: rollup_reads.Window = rollup_reads.ALWAYS
+    connection: StoreConnection, rollout: str, window: rollup_reads.TimeWindow = rollup_reads.ALWAYS
 ) -> tuple[ArmSummary, ...]:
     """Return one summary per (cohort, arm), in that order; rows without a cohort come first.
 
@@ -57,7 +57,7 @@ def summary(
 def timeseries(
     connection: StoreConnection,
     rollout: str,
-    window: rollup_reads.Window,
+    window: rollup_reads.TimeWindow,
     step: rollup_reads.BucketLength,
     *,
     cohort: str | None = None,
@@ -102,7 +102,7 @@ def not_found(connection: Connection, rollout: str) -> NotFoundError:
     return NotFoundError(f"no rollout {rollout!r}; known rollouts: {known}")
 
 
-def _overview(name: str, groups: list[tuple[Series, State]], pairs: int) -> RolloutOverview:
+def _overview(name: str, groups: list[tuple[Series, RollupState]], pairs: int) -> RolloutOverview:
     drafted = [
         state.counts["spec_draft_tokens"]
         for series, state in groups
@@ -121,7 +121,7 @@ def _overview(name: str, groups: list[tuple[Series, State]], pairs: int) -> Roll
     )
 
 
-def _generations(groups: Iterable[tuple[Series, State]], arm: Arm) -> int:
+def _generations(groups: Iterable[tuple[Series, RollupState]], arm: Arm) -> int:
     return sum(state.counts["generations"] for series, state in groups if series.arm == arm)
 
 
@@ -133,7 +133,7 @@ def _with_arm(series: dict[int, Series]) -> dict[int, _OfArm]:
     return {id_: _OfArm(one, Arm(one.arm)) for id_, one in series.items() if one.arm is not None}
 
 
-def _arm_summary(series: Series, arm: Arm, state: State) -> ArmSummary:
+def _arm_summary(series: Series, arm: Arm, state: RollupState) -> ArmSummary:
     counts = state.counts
     metrics = {name: _metric(name, state) for name in state.moments}
     ttft, e2e = metrics.get("ttft_s"), metrics.get("e2e_s")
@@ -160,7 +160,7 @@ def _arm_summary(series: Series, arm: Arm, state: State) -> ArmSummary:
     )
 
 
-def _metric(name: str, state: State) -> MetricSummary:
+def _metric(name: str, state: RollupState) -> MetricSummary:
     moments = state.moments[name]
     mean = moments.sum / moments.n
     # Σ(x − mean)² from the sums; rounding may make it slightly negative.

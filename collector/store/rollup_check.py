@@ -48,7 +48,7 @@ class _Key(NamedTuple):
     start_unix_s: int
 
 
-_States = dict[_Key, state.State]
+_States = dict[_Key, state.RollupState]
 
 
 def differences(connection: StoreConnection) -> Iterator[Difference]:
@@ -153,7 +153,7 @@ def _unpacked(found: dict[_Key, list[state.Packed]]) -> _States:
     return {key: state.unpack(state.merge(states)) for key, states in found.items()}
 
 
-def _differs(stored: state.State | None, rows: state.State | None) -> str | None:
+def _differs(stored: state.RollupState | None, rows: state.RollupState | None) -> str | None:
     """Return the first difference of the two states; None if they are equal."""
     if stored is None or rows is None:
         return "only the rows have it" if stored is None else "only the rollups have it"
@@ -169,7 +169,7 @@ def _differs(stored: state.State | None, rows: state.State | None) -> str | None
     return None
 
 
-def _exact(of: state.State) -> dict[str, Any]:  # Any: compared, and shown
+def _exact(of: state.RollupState) -> dict[str, Any]:  # Any: compared, and shown
     """Return the values of a state that must be exactly equal."""
     return {
         "first start": of.first_start_unix_ns,
@@ -182,7 +182,7 @@ def _exact(of: state.State) -> dict[str, Any]:  # Any: compared, and shown
     }
 
 
-def _lacks(stored: state.State | None, rows: state.State | None) -> str | None:
+def _lacks(stored: state.RollupState | None, rows: state.RollupState | None) -> str | None:
     """Return the first count that is lower in the rollups than in the rows; None if none is."""
     if rows is None:
         return None

@@ -19,7 +19,7 @@ MOST_ROWS: Final = 20_000
 """The most rollup rows that one read of buckets may use: two weeks of minutes of one series."""
 
 
-class Window(NamedTuple):
+class TimeWindow(NamedTuple):
     """Generations that started in [start, end), both whole minutes; None means no bound."""
 
     start_unix_s: int | None = None
@@ -39,10 +39,10 @@ class Bucket(NamedTuple):
 
     start_unix_s: int
     series_id: int
-    state: state.State
+    state: state.RollupState
 
 
-ALWAYS = Window()
+ALWAYS = TimeWindow()
 
 
 def series_of(connection: Connection, rollout: str | None = None) -> dict[int, Series]:
@@ -55,15 +55,17 @@ def series_of(connection: Connection, rollout: str | None = None) -> dict[int, S
     }
 
 
-def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLength) -> Window:
+def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLength) -> TimeWindow:
     """Return the smallest window of whole steps that contains [start, end)."""
-    return Window(
+    return TimeWindow(
         None if start_unix_s is None else math.floor(start_unix_s / step) * step,
         None if end_unix_s is None else math.ceil(end_unix_s / step) * step,
     )
 
 
-def kept(connection: Connection, window: Window, step: BucketLength = BucketLength.HOUR) -> Window:
+def kept(
+    connection: Connection, window: TimeWindow, step: BucketLength = BucketLength.HOUR
+) -> TimeWindow:
     """Return the window widened to whole hours where retention has deleted the minutes.
 
     Raises `RequestError` if the step is a minute and such minutes are requested.
@@ -79,19 +81,19 @@ def kept(connection: Connection, window: Window, step: BucketLength = BucketLeng
         start = start // _HOUR_S * _HOUR_S
     if end is not None and end < minutes_from:
         end = -(-end // _HOUR_S) * _HOUR_S
-    return Window(start, end)
+    return TimeWindow(start, end)
 
 
 def totals(
-    connection: StoreConnection, series: Iterable[int], window: Window = ALWAYS
-) -> dict[int, state.State]:
+    connection: StoreConnection, series: Iterable[int], window: TimeWindow = ALWAYS
+) -> dict[int, state.RollupState]:
     """Return each series' state over the window; series without generations are omitted."""
     return _totals(connection, series, window, measured=True)
 
 
 def counts(
-    connection: StoreConnection, series: Iterable[int], window: Window = ALWAYS
-) -> dict[int, state.State]:
+    connection: StoreConnection, series: Iterable[int], window: TimeWindow = ALWAYS
+) -> dict[int, state.RollupState]:
     """Return each series' counts in the window, without moments and histograms.
 
     Histograms are most of a rollup's bytes, so this does not read them.
@@ -102,7 +104,7 @@ def counts(
 def buckets(
     connection: StoreConnection,
     series: Iterable[int],
-    window: Window,
+    window: TimeWindow,
     step: BucketLength,
     *,
     measured: bool = True,
@@ -135,8 +137,8 @@ def pending(connection: StoreConnection) -> int:
 
 
 def _totals(
-    connection: StoreConnection, series: Iterable[int], window: Window, *, measured: bool
-) -> dict[int, state.State]:
+    connection: StoreConnection, series: Iterable[int], window: TimeWindow, *, measured: bool
+) -> dict[int, state.RollupState]:
     hours, minutes = _ranges(window)
     found = connection.reader.merged(RollupQuery(series, hours, minutes, measured=measured))
     return {one.series_id: state.unpack(one.packed) for one in found}
@@ -150,7 +152,7 @@ def _too_many(step: BucketLength) -> RequestError:
     )
 
 
-def _ranges(window: Window) -> tuple[list[Range], list[Range]]:
+def _ranges(window: TimeWindow) -> tuple[list[Range], list[Range]]:
     """Return the window's whole hours and the minutes at its two ends."""
     start, end = window
     first_hour = None if start is None else -(-start // _HOUR_S) * _HOUR_S

@@ -27,7 +27,7 @@ COLUMNS: Final = (
 _DIGEST_BYTES = 16
 
 
-class Filter(NamedTuple):
+class SampleFilter(NamedTuple):
     """Which samples of a metric to read, in the time window [since, until)."""
 
     metric: str
@@ -60,7 +60,7 @@ def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each 
 
 
 def page(
-    connection: Connection, wanted: Filter, *, limit: int, after: SamplePosition | None
+    connection: Connection, wanted: SampleFilter, *, limit: int, after: SamplePosition | None
 ) -> Page[EngineSample, SamplePosition]:
     """Return a metric's samples after a cursor, ordered by time, then by series."""
     statement = select(e).where(e.c.metric == wanted.metric)

@@ -33,7 +33,7 @@ def require_stored(store: Store, verdict: Verdict) -> None:
 
 
 def _require_part(store: Store, part: EvidencePart, at: str) -> None:
-    bounds = pairs_arrow.Bounds(part.arrived_after, part.arrived_up_to, part.scored_up_to)
+    bounds = pairs_arrow.PairBounds(part.arrived_after, part.arrived_up_to, part.scored_up_to)
     stream = pairs_arrow.stream(store, part.rollout, bounds)
     reader = pa.RecordBatchReader.from_batches(stream.schema, stream.batches)
     table = Table.read(reader)

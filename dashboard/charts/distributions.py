@@ -8,7 +8,7 @@ import altair as alt
 from collector.contract import Arm, Outcome
 from dashboard import words
 from dashboard.charts import look
-from evals.distributions import Change, Curve
+from evals.distributions import Curve, DifferenceBin
 
 _DASHES = {Arm.BASELINE: [5, 3], Arm.CANDIDATE: [1, 0]}
 
@@ -90,7 +90,7 @@ def quantiles(curves: Sequence[Curve]) -> look.Spec:
     return look.layered(equal, points)
 
 
-def score_changes(changes: Sequence[Change]) -> look.Spec:
+def score_changes(changes: Sequence[DifferenceBin]) -> look.Spec:
     """Draw a histogram of score changes; pairs without a change are a separate bar at 0."""
     rows = [
         {
@@ -132,13 +132,13 @@ def score_changes(changes: Sequence[Change]) -> look.Spec:
     return look.layered(bars)
 
 
-def _side(change: Change) -> str:
+def _side(change: DifferenceBin) -> str:
     if change.low == change.high:
         return "equal"
     return "candidate lower" if change.high <= 0 else "candidate higher"
 
 
-def _range(change: Change) -> str:
+def _range(change: DifferenceBin) -> str:
     if change.low == change.high:
         return "none"
     return f"{words.difference(change.low)} to {words.difference(change.high)}"

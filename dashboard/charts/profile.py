@@ -7,12 +7,12 @@ import altair as alt
 
 from dashboard import words
 from dashboard.charts import look
-from evals.acceptance_profile import Bucket, Deployment, Moment, StepCount
+from evals.acceptance_profile import AcceptanceBucket, AcceptanceInterval, Deployment, StepCount
 
 _COLOUR = look.SERIES_COLOURS[0]
 
 
-def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Spec:
+def by_bucket(buckets: Sequence[AcceptanceBucket], title: str) -> look.Spec:
     """Draw the acceptance rate of each bucket, as a point above a bar of its draft tokens."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -58,7 +58,9 @@ def per_step(steps: Sequence[StepCount]) -> look.Spec:
     return look.layered(bars, texts)
 
 
-def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> look.Spec:
+def over_time(
+    moments: Sequence[AcceptanceInterval], deployments: Sequence[Deployment]
+) -> look.Spec:
     """Draw the acceptance rate over time, with a line at each change of the fingerprint."""
     rows = [
         {

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Acceptance, DraftsAtLoad
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.validity_words import load_words
 
 COLUMNS = (
@@ -55,7 +55,7 @@ def _show_positions(acceptance: Sequence[Acceptance]) -> None:
     draw(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
 
 
-def load_row(item: DraftsAtLoad) -> list[Cell]:
+def load_row(item: DraftsAtLoad) -> list[TableCell]:
     """Return the drafts at one load as a row of `LOAD_COLUMNS`."""
     per_step, share = item.drafts_per_step, item.undrafted / item.answers
     return [
@@ -66,14 +66,14 @@ def load_row(item: DraftsAtLoad) -> list[Cell]:
     ]
 
 
-def row(item: Acceptance) -> list[Cell]:
+def row(item: Acceptance) -> list[TableCell]:
     """Return an arm's acceptance as a row of `COLUMNS`."""
     return [
-        Cell(words.scope(item.cohort)),
-        Cell(item.arm.value),
+        TableCell(words.scope(item.cohort)),
+        TableCell(item.arm.value),
         markup.numeric(words.acceptance_rate(item.rate), item.rate),
         markup.numeric(words.acceptance_length(item.length), item.length),
-        Cell(words.draft_counts(item.accepted_tokens, item.draft_tokens, item.steps)),
+        TableCell(words.draft_counts(item.accepted_tokens, item.draft_tokens, item.steps)),
         markup.numeric(words.count(item.generations), item.generations),
         markup.numeric(words.count(item.excluded), item.excluded),
     ]

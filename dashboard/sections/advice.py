@@ -8,7 +8,7 @@ from collector.client import Client
 from collector.contract import RolloutOverview
 from dashboard import address, charts, markup, reading, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.source import Source
 from evals.advice.records import Action, Advice, ScopeAdvice
 from evals.advice.report import basis
@@ -114,13 +114,13 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
     st.html(markup.note(f"n = {n}; limits one-sided 95 %, {seed}."))
 
 
-def _row(scope: ScopeAdvice) -> list[Cell]:
+def _row(scope: ScopeAdvice) -> list[TableCell]:
     wasted = scope.wasted
     predicted = scope.predicted_tpot_speedup
     best = words.ABSENT if scope.best_k is None else str(scope.best_k)
     return [
-        Cell(_name(scope)),
-        Cell(_ACTIONS[scope.action]),
+        TableCell(_name(scope)),
+        TableCell(_ACTIONS[scope.action]),
         markup.numeric(words.speedup(scope.tpot_speedup)),
         markup.numeric(words.ratio(predicted), predicted),
         markup.numeric(f"{words.ABSENT if scope.k is None else scope.k} → {best}"),
@@ -131,7 +131,7 @@ def _row(scope: ScopeAdvice) -> list[Cell]:
             else words.share(wasted.wasted_tokens, wasted.draft_tokens)
         ),
         markup.numeric(words.count(scope.pairs), scope.pairs),
-        Cell(scope.reason),
+        TableCell(scope.reason),
     ]
 
 

@@ -5,7 +5,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Family
 from dashboard import markup, words
-from dashboard.markup import Cell, Column, Html
+from dashboard.markup import Column, Html, TableCell
 from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, GridRow, grid
 from evals.interaction import Interaction, load_interactions
 from evals.registration import policy_for
@@ -54,29 +54,29 @@ def _card(family: Family, one: ArmAnswer, rollout: str) -> Html:
     return markup.stacked(name, here)
 
 
-def _row(row: GridRow) -> list[Cell]:
+def _row(row: GridRow) -> list[TableCell]:
     scope = "all (the release)" if row.cohort is None else row.cohort
     cells = (_answer(one, row) for one in row.answers)
-    return [Cell(scope), *cells, Cell(markup.badge(row.best) if row.best else "baseline")]
+    return [TableCell(scope), *cells, TableCell(markup.badge(row.best) if row.best else "baseline")]
 
 
-def _answer(one: ArmAnswer, row: GridRow) -> Cell:
+def _answer(one: ArmAnswer, row: GridRow) -> TableCell:
     outcome = markup.outcome(OUTCOMES[one.answer])
     first = markup.joined((outcome, markup.badge("best"))) if one.arm == row.best else outcome
     if one.speed_up is None:
         because = words.ABSENT if row.cohort is None else one.because.replace("`", "")
-        return Cell(markup.stacked(first, because))
+        return TableCell(markup.stacked(first, because))
     found = one.speed_up
     lower, upper = (words.limit(value, "ratio") for value in (found.lower, found.upper))
     speed = f"{words.ratio(found.estimate)} {words.metric(found.metric)}, {lower} to {upper}"
-    return Cell(markup.stacked(first, speed), found.estimate)
+    return TableCell(markup.stacked(first, speed), found.estimate)
 
 
-def _interaction(one: Interaction) -> list[Cell]:
+def _interaction(one: Interaction) -> list[TableCell]:
     values = (one.estimate, one.lower, one.upper)
     singles = () if one.only_one is None else one.only_one
     return [
-        Cell(markup.stacked(words.metric(one.metric), words.scope(one.cohort))),
+        TableCell(markup.stacked(words.metric(one.metric), words.scope(one.cohort))),
         *(markup.numeric(words.in_unit(value, one.unit), value) for value in values),
         markup.numeric(words.count(one.n), one.n),
         markup.numeric(words.count(one.only_together), one.only_together),

@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import ArmCapacity
 from dashboard import markup, words
-from dashboard.markup import Cell, Column, Html
+from dashboard.markup import Column, Html, TableCell
 from evals import capacity_words
 
 _COLUMNS = (
@@ -31,7 +31,7 @@ def table(rows: Sequence[ArmCapacity], bounds_ms: Mapping[str, float]) -> Html:
     return markup.table(capacity_words.title(bounds_ms), _COLUMNS, map(_row, rows), fit="cards")
 
 
-def _row(item: ArmCapacity) -> list[Cell]:
+def _row(item: ArmCapacity) -> list[TableCell]:
     exact = (
         item.requests,
         item.good,
@@ -41,7 +41,7 @@ def _row(item: ArmCapacity) -> list[Cell]:
         item.in_flight,
     )
     return [
-        Cell(words.scope(item.cohort)),
-        Cell(item.arm.value),
+        TableCell(words.scope(item.cohort)),
+        TableCell(item.arm.value),
         *map(markup.numeric, capacity_words.numbers(item), exact),
     ]

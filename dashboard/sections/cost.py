@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import CostComparison, Finding
 from dashboard import markup, words
-from dashboard.markup import Cell, Column, Html
+from dashboard.markup import Column, Html, TableCell
 from evals import cost_words
 from evals.findings_by_margin import worst_first
 
@@ -55,22 +55,22 @@ def tables(costs: Sequence[CostComparison], findings: Sequence[Finding]) -> Iter
         yield markup.table("Cells of cost: time in flight at its price", _CELLS, map(_cell, found))
 
 
-def _cost(cost: CostComparison) -> list[Cell]:
+def _cost(cost: CostComparison) -> list[TableCell]:
     exact = (cost.baseline, cost.candidate, cost.difference, None, cost.rejected_drafts, None)
     shown = (text.replace("-", words.MINUS) for text in cost_words.numbers(cost))
     return [
-        Cell(words.scope(cost.cohort)),
+        TableCell(words.scope(cost.cohort)),
         *map(markup.numeric, shown, exact),
         markup.numeric(words.count(cost.n), cost.n),
     ]
 
 
-def _cell(finding: Finding) -> list[Cell]:
+def _cell(finding: Finding) -> list[TableCell]:
     unit = words.unit_of(finding.unit, finding.stat)
     role = words.ROLE_WORDS[finding.role]
     return [
-        Cell(words.scope(finding.cohort)),
-        Cell(markup.stacked(markup.outcome(finding.outcome), role)),
+        TableCell(words.scope(finding.cohort)),
+        TableCell(markup.stacked(markup.outcome(finding.outcome), role)),
         markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
         markup.numeric(words.limits(finding)),
         markup.numeric(words.margin(finding), finding.margin),

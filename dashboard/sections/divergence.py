@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import DivergedAnswers
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.validity_words import load_words
 
 COLUMNS = (
@@ -26,10 +26,10 @@ def show(found: Sequence[DivergedAnswers]) -> None:
         st.html(markup.table(TITLE, COLUMNS, map(row, found)))
 
 
-def row(item: DivergedAnswers) -> list[Cell]:
+def row(item: DivergedAnswers) -> list[TableCell]:
     """Return one scope's counts as a row of `COLUMNS`."""
     return [
-        Cell(_scope(item)),
+        TableCell(_scope(item)),
         markup.numeric(words.count(item.compared), item.compared),
         markup.numeric(words.share(item.diverged, item.compared), item.diverged),
         markup.numeric(_position(item), item.position_p50),

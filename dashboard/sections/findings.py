@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Finding
 from dashboard import address, charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.findings_by_margin import worst_first
 
 _ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
@@ -69,17 +69,19 @@ def show(findings: Sequence[Finding]) -> None:
     st.html(markup.table("All findings", COLUMNS, map(row, ordered), fit="cards"))
 
 
-def row(finding: Finding) -> list[Cell]:
+def row(finding: Finding) -> list[TableCell]:
     """Return a finding as a row of `COLUMNS`."""
     unit = words.unit_of(finding.unit, finding.stat)
     return [
-        Cell(markup.stacked(words.cell(finding), words.compared(unit))),
-        Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
+        TableCell(markup.stacked(words.cell(finding), words.compared(unit))),
+        TableCell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
         markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
         markup.numeric(words.limit(finding.lower, unit), finding.lower),
         markup.numeric(words.limit(finding.upper, unit), finding.upper),
         markup.numeric(words.margin(finding), finding.margin),
         markup.numeric(words.count(finding.n), finding.n),
         markup.numeric(words.pairs_needed(finding), finding.n_needed),
-        Cell(markup.stacked(finding.message, f"{finding.method}, {words.confidence(finding)}")),
+        TableCell(
+            markup.stacked(finding.message, f"{finding.method}, {words.confidence(finding)}")
+        ),
     ]

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 
 _FIELDS = (
     ("ttft_s", "TTFT: time to first token"),
@@ -59,11 +59,11 @@ def columns() -> list[Column]:
     return made
 
 
-def row(item: ArmLatency, ratios: Mapping[_Key, Finding]) -> list[Cell]:
+def row(item: ArmLatency, ratios: Mapping[_Key, Finding]) -> list[TableCell]:
     """Return an arm's latency as a row of `columns`."""
     cells = [
-        Cell(words.scope(item.cohort)),
-        Cell(item.arm.value),
+        TableCell(words.scope(item.cohort)),
+        TableCell(item.arm.value),
         markup.numeric(words.count(item.generations), item.generations),
         markup.numeric(words.count(item.errors), item.errors),
     ]

@@ -4,7 +4,7 @@ import streamlit as st
 
 from collector.contract import ScopeLooks, Verdict
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.verdict_answers import look_decision
 
 TITLE = "Run until it is decided: the looks of each scope"
@@ -25,17 +25,17 @@ def show(verdict: Verdict) -> None:
     st.html(markup.table(TITLE, COLUMNS, rows(verdict), fit="content"))
 
 
-def rows(verdict: Verdict) -> list[list[Cell]]:
+def rows(verdict: Verdict) -> list[list[TableCell]]:
     """Return the table's rows, one for the pool and each cohort."""
     return [_row(one, look_decision(one, verdict)) for one in verdict.looks]
 
 
-def _row(found: ScopeLooks, decision: str) -> list[Cell]:
+def _row(found: ScopeLooks, decision: str) -> list[TableCell]:
     reached = found.pairs[found.taken - 1] if found.taken else 0
     planned = found.pairs[-1] if found.pairs else None
     return [
-        Cell("All cohorts" if found.cohort is None else found.cohort),
-        Cell(decision),
+        TableCell("All cohorts" if found.cohort is None else found.cohort),
+        TableCell(decision),
         markup.numeric(words.count(found.taken), found.taken),
         markup.numeric(words.count(len(found.pairs)), len(found.pairs)),
         markup.numeric(words.count(reached), reached),

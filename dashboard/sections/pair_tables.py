@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 from collector.contract import Generation, Pair, Score
 from dashboard import markup, words
-from dashboard.markup import Cell, Column, Html
+from dashboard.markup import Column, Html, TableCell
 
 _Key = tuple[str, str, str]
 """Metric, evaluator, version."""
@@ -14,7 +14,7 @@ _SIDES = (Column("Baseline"), Column("Candidate"))
 def measurements(pair: Pair, zone: ZoneInfo | None) -> Html:
     """Return tokens, times, acceptance and identity of both arms."""
     sides = [_measured(pair.baseline, zone), _measured(pair.candidate, zone)]
-    rows = [[Cell(name), sides[0][name], sides[1][name]] for name in sides[0]]
+    rows = [[TableCell(name), sides[0][name], sides[1][name]] for name in sides[0]]
     return markup.table("Measurements", (Column("Measured"), *_SIDES), rows, fit="content")
 
 
@@ -26,7 +26,7 @@ def scores(pair: Pair) -> Html:
         return markup.note("Neither answer has been scored.")
     rows = [
         [
-            Cell(markup.stacked(words.metric(key[0]), _posted(key, sides))),
+            TableCell(markup.stacked(words.metric(key[0]), _posted(key, sides))),
             *(cell for side in sides for cell in _scored(side.get(key))),
         ]
         for key in keys
@@ -54,29 +54,29 @@ def _by_evaluator(given: tuple[Score, ...]) -> dict[_Key, Score]:
     return {(score.metric, score.evaluator, score.version): score for score in given}
 
 
-def _scored(score: Score | None) -> tuple[Cell, Cell]:
+def _scored(score: Score | None) -> tuple[TableCell, TableCell]:
     if score is None:
-        return markup.numeric("no score"), Cell("")
+        return markup.numeric("no score"), TableCell("")
     if score.value is None:
-        return markup.numeric("unscored"), Cell(score.unscored_reason or "")
+        return markup.numeric("unscored"), TableCell(score.unscored_reason or "")
     about = " · ".join(said for said in (score.label, score.explanation) if said)
-    return markup.numeric(words.score(score.value), score.value), Cell(about)
+    return markup.numeric(words.score(score.value), score.value), TableCell(about)
 
 
-def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Cell]:
+def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, TableCell]:
     names = {
         "Input tokens": None if side is None else side.input_tokens,
         "Output tokens": None if side is None else side.output_tokens,
         "Reasoning tokens": None if side is None else side.reasoning_tokens,
     }
-    cells = {name: Cell(words.count(n), n) for name, n in names.items()}
+    cells = {name: TableCell(words.count(n), n) for name, n in names.items()}
     times = {
         "TTFT": None if side is None else side.ttft_s,
         "TTFO": None if side is None else side.ttfo_s,
         "TPOT": None if side is None else side.tpot_s,
         "End to end": None if side is None else side.e2e_s,
     }
-    cells |= {name: Cell(words.milliseconds(s), s) for name, s in times.items()}
+    cells |= {name: TableCell(words.milliseconds(s), s) for name, s in times.items()}
     said = {
         "Draft tokens": _speculation(side),
         "Finished": words.ABSENT if side is None else words.listed(side.finish_reasons or ()),
@@ -86,7 +86,7 @@ def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Cell]
         "Model": words.ABSENT if side is None else side.request_model or words.ABSENT,
         "Trace": words.ABSENT if side is None else side.trace_id,
     }
-    return cells | {name: Cell(value) for name, value in said.items()}
+    return cells | {name: TableCell(value) for name, value in said.items()}
 
 
 def _contract(side: Generation) -> str:

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import QualityCounts
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 
 COLUMNS = (
     Column("Metric"),
@@ -31,11 +31,11 @@ def show(quality: Sequence[QualityCounts]) -> None:
     st.html(markup.table("Scores, over pairs scored on both sides", COLUMNS, map(row, quality)))
 
 
-def row(item: QualityCounts) -> list[Cell]:
+def row(item: QualityCounts) -> list[TableCell]:
     """Return a metric's counts as a row of `COLUMNS`."""
     return [
-        Cell(words.metric(item.metric)),
-        Cell(words.scope(item.cohort)),
+        TableCell(words.metric(item.metric)),
+        TableCell(words.scope(item.cohort)),
         markup.numeric(words.score(item.baseline_mean), item.baseline_mean),
         markup.numeric(words.score(item.candidate_mean), item.candidate_mean),
         *(

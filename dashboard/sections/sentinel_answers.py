@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import SentinelAnswers
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.sentinel_words import first_words
 
 TITLE = "Prompts asked again and again"
@@ -25,13 +25,13 @@ def show(found: Sequence[SentinelAnswers]) -> None:
         st.html(markup.table(TITLE, COLUMNS, map(row, found), fit="cards"))
 
 
-def row(item: SentinelAnswers) -> list[Cell]:
+def row(item: SentinelAnswers) -> list[TableCell]:
     """Return one sentinel's answers by an arm as a row of `COLUMNS`."""
     launch = item.launch or ""
     return [
-        Cell(item.sentinel),
-        Cell(markup.stacked(item.arm.value, launch) if launch else item.arm.value),
+        TableCell(item.sentinel),
+        TableCell(markup.stacked(item.arm.value, launch) if launch else item.arm.value),
         markup.numeric(words.count(item.answers), item.answers),
         markup.numeric(words.count(item.changed), item.changed),
-        Cell(first_words(item) or words.ABSENT),
+        TableCell(first_words(item) or words.ABSENT),
     ]

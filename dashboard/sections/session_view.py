@@ -10,7 +10,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Arm, Generation, Pair, Span, decode, is_generation
 from dashboard import markup, words
-from dashboard.messages import Message, answer, messages
+from dashboard.messages import PlainMessage, answer, messages
 
 SHOWN = 100
 """The most turns that are drawn; the trace has them all."""
@@ -65,7 +65,7 @@ def _show_turn(sides: Sequence[Generation | None]) -> None:
             st.html(markup.note(_silence(side)) if text is None else markup.passage(text))
 
 
-def new_messages(side: Generation) -> Sequence[Message]:
+def new_messages(side: Generation) -> Sequence[PlainMessage]:
     """Return the messages that a turn adds: those after the last answer in its prompt."""
     given = messages(None if side.content is None else side.content.input_messages)
     roles = [message.role for message in given]

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from collector.contract import Finding, StoredVerdict
 from dashboard import markup, static_forest, words
-from dashboard.markup import Cell, Column, Html
+from dashboard.markup import Column, Html, TableCell
 from dashboard.sections import (
     acceptance,
     capacity,
@@ -76,7 +76,9 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
 
 
-def _given(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[Html]:
+def _given(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[TableCell]]
+) -> list[Html]:
     """Return a table; none without rows."""
     return [markup.table(title, columns, rows)] if rows else []
 

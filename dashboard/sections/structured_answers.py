@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import AnswerValidity, StructuredAnswers
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.validity_words import load_words, place_words, valid_words
 
 _PLACE = "median, middle half; share of the answer"
@@ -27,18 +27,18 @@ def show(found: Sequence[StructuredAnswers]) -> None:
         st.html(markup.table(TITLE, COLUMNS, map(row, found)))
 
 
-def row(item: StructuredAnswers) -> list[Cell]:
+def row(item: StructuredAnswers) -> list[TableCell]:
     """Return one scope's counts as a row of `COLUMNS`."""
     load = item.in_flight
     return [
-        Cell(words.scope(item.cohort)),
+        TableCell(words.scope(item.cohort)),
         markup.numeric("any" if load is None else load_words(load), load and load[0]),
         *_side(item.baseline),
         *_side(item.candidate),
     ]
 
 
-def _side(side: AnswerValidity) -> Iterator[Cell]:
+def _side(side: AnswerValidity) -> Iterator[TableCell]:
     share = 1 - side.invalid / side.judged if side.judged else None
     yield markup.numeric(valid_words(side), share)
     yield markup.numeric(place_words(side) or words.ABSENT, side.position_p50)

@@ -9,7 +9,7 @@ import streamlit as st
 from collector.client import Client, ClientError
 from collector.contract import RampStep, Switch, SwitchState
 from dashboard import markup, sign_in, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.source import KEY_VARIABLE, Source
 from evals.verdict_answers import cohort_lines, may_it_ship
 
@@ -112,11 +112,11 @@ def _ramp(step: RampStep, zone: ZoneInfo | None) -> str:
     return f"Ramp: {step.percent:g} %, by {step.who}, {at}: {step.reason}"
 
 
-def _row(event: SwitchState, zone: ZoneInfo | None) -> list[Cell]:
+def _row(event: SwitchState, zone: ZoneInfo | None) -> list[TableCell]:
     word = "■ off" if event.state is Switch.OFF else "● on"
     return [
-        Cell(words.moment(event.time_unix_ns, zone)),
-        Cell(word),
-        Cell(event.who),
-        Cell(event.reason),
+        TableCell(words.moment(event.time_unix_ns, zone)),
+        TableCell(word),
+        TableCell(event.who),
+        TableCell(event.reason),
     ]

@@ -9,7 +9,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Arm, ArmSummary, FeedbackKind, MetricSummary, RolloutOverview
 from dashboard import address, markup, reading, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from dashboard.source import Source
 from evals.feedback_counts import FeedbackCount
 
@@ -79,11 +79,11 @@ def _definition(start_s: int | None, zone: ZoneInfo | None) -> str:
     )
 
 
-def _row(row: ArmSummary) -> list[Cell]:
+def _row(row: ArmSummary) -> list[TableCell]:
     found = {metric.metric: metric for metric in row.metrics}
     return [
-        Cell(row.cohort or "no cohort"),
-        Cell(row.arm.value),
+        TableCell(row.cohort or "no cohort"),
+        TableCell(row.arm.value),
         markup.numeric(words.count(row.generations), row.generations),
         *(_percentiles(found.get(metric)) for metric in _METRICS),
         markup.numeric(words.share(row.errors, row.generations), row.errors),
@@ -93,7 +93,7 @@ def _row(row: ArmSummary) -> list[Cell]:
     ]
 
 
-def _percentiles(metric: MetricSummary | None) -> Cell:
+def _percentiles(metric: MetricSummary | None) -> TableCell:
     if metric is None:
         return markup.numeric(words.ABSENT)
     shown = " / ".join(words.bare_ms(value) for value in (metric.p50, metric.p95, metric.p99))
@@ -121,12 +121,12 @@ def _show_feedback(
     st.html(markup.table("Feedback, on the newest generations", columns, rows))
 
 
-def _feedback(counts: Sequence[FeedbackCount]) -> list[Cell]:
+def _feedback(counts: Sequence[FeedbackCount]) -> list[TableCell]:
     first = counts[0]
     by_kind = {count.kind: count for count in counts}
     return [
-        Cell(first.cohort or "no cohort"),
-        Cell(first.arm.value),
+        TableCell(first.cohort or "no cohort"),
+        TableCell(first.arm.value),
         markup.numeric(words.count(first.generations), first.generations),
         *(
             markup.numeric(

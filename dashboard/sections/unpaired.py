@@ -7,7 +7,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Unpaired
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 
 _COLUMNS = (
     Column("Generations", number=True),
@@ -30,15 +30,15 @@ def show(client: Client, zone: ZoneInfo | None) -> None:
     st.html(markup.table("What does not pair, of the newest generations", _COLUMNS, rows))
 
 
-def _row(group: Unpaired, zone: ZoneInfo | None) -> list[Cell]:
+def _row(group: Unpaired, zone: ZoneInfo | None) -> list[TableCell]:
     arm = words.ABSENT if group.arm is None else group.arm.value
     sender = filter(None, (group.service_name, group.provider, group.dialect))
     return [
         markup.numeric(words.count(group.generations), group.generations),
-        Cell(markup.stacked(group.rollout or words.ABSENT, arm)),
-        Cell(words.listed(tuple(sender))),
-        Cell(group.why),
-        Cell(group.reason.fix),
+        TableCell(markup.stacked(group.rollout or words.ABSENT, arm)),
+        TableCell(words.listed(tuple(sender))),
+        TableCell(group.why),
+        TableCell(group.reason.fix),
         markup.numeric(words.moment(group.last_start_unix_ns, zone), group.last_start_unix_ns),
-        Cell(group.trace_id),
+        TableCell(group.trace_id),
     ]

@@ -9,11 +9,11 @@ from collector.client import Client
 from collector.contract import AcceptanceWatch, StoredWatch, Watch, WatchCell, WatchLook
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 from evals.watch.acceptance import FALL, REFERENCE
 
 _COLUMNS = (
-    Column("Cell", "cohort, metric"),
+    Column("TableCell", "cohort, metric"),
     Column("So far", "and the cell's role"),
     Column("Estimate", number=True),
     Column(
@@ -36,7 +36,7 @@ _ACCEPTED = (
     Column("Compared", "requests", number=True),
 )
 _LOOKS = (
-    Column("Cell"),
+    Column("TableCell"),
     Column("Look at", "pairs", number=True),
     Column("Level spent", number=True),
     Column("Outcome"),
@@ -111,13 +111,13 @@ def unit(cell: WatchCell) -> str:
     return words.unit_of("ratio" if cell.stat.endswith("_ratio") else "difference", cell.stat)
 
 
-def _row(cell: WatchCell) -> Sequence[Cell]:
+def _row(cell: WatchCell) -> Sequence[TableCell]:
     of = unit(cell)
     side = "≤" if cell.bound == "max" else "≥"
     ends = words.between(cell.lower, cell.upper, of)
     return [
-        Cell(_name(cell)),
-        Cell(markup.stacked(markup.outcome(cell.outcome), words.ROLE_WORDS[cell.role])),
+        TableCell(_name(cell)),
+        TableCell(markup.stacked(markup.outcome(cell.outcome), words.ROLE_WORDS[cell.role])),
         markup.numeric(words.in_unit(cell.estimate, of), cell.estimate),
         markup.numeric(ends),
         markup.numeric(f"{side} {words.in_unit(cell.margin, of)}", cell.margin),
@@ -133,11 +133,11 @@ def _row(cell: WatchCell) -> Sequence[Cell]:
         ),
         markup.numeric(words.count(cell.next_look), cell.next_look),
         markup.numeric(words.count(cell.n), cell.n),
-        Cell(cell.message),
+        TableCell(cell.message),
     ]
 
 
-def _accepted(one: AcceptanceWatch) -> Sequence[Cell]:
+def _accepted(one: AcceptanceWatch) -> Sequence[TableCell]:
     """Return a cohort's row; a fall that was found stays."""
     if one.drifted:
         said = f"✕ fell by over {FALL * 100:g} points"
@@ -146,21 +146,21 @@ def _accepted(one: AcceptanceWatch) -> Sequence[Cell]:
     else:
         said = "no fall found"
     return [
-        Cell("no cohort" if one.cohort is None else one.cohort),
-        Cell(said),
+        TableCell("no cohort" if one.cohort is None else one.cohort),
+        TableCell(said),
         markup.numeric(words.acceptance_rate(one.reference), one.reference),
         markup.numeric(words.acceptance_rate(one.lately), one.lately),
         markup.numeric(words.count(None if one.fall is None else one.fall.n)),
     ]
 
 
-def _look(cell: WatchCell, look: WatchLook) -> Sequence[Cell]:
+def _look(cell: WatchCell, look: WatchLook) -> Sequence[TableCell]:
     outcome = "not yet" if look.outcome is None else markup.outcome(look.outcome)
     return [
-        Cell(_name(cell)),
+        TableCell(_name(cell)),
         markup.numeric(words.count(look.pairs), look.pairs),
         markup.numeric(f"{look.alpha:g}", look.alpha),
-        Cell(outcome),
+        TableCell(outcome),
         markup.numeric(words.in_unit(look.estimate, unit(cell)), look.estimate),
-        Cell(look.message or ""),
+        TableCell(look.message or ""),
     ]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from engine_adapter.errors import AdapterError
-from engine_adapter.preflight import Finding, Severity, examine
+from engine_adapter.preflight import PreflightFinding, Severity, examine
 from engine_adapter.run import rollout_file
 from engine_adapter.run.server_process import all_serving
 
@@ -48,7 +48,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _print(found: Sequence[Finding]) -> None:
+def _print(found: Sequence[PreflightFinding]) -> None:
     console = Console(soft_wrap=True, highlight=False)
     for finding in found:
         colour = _COLOURS[finding.severity]

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 _MIB: Final = 2**20
 
 
-class Metric(NamedTuple):
+class GpuQuantity(NamedTuple):
     """One quantity of a GPU."""
 
     name: str
@@ -29,18 +29,22 @@ class Metric(NamedTuple):
 
 
 METRICS: Final = (
-    Metric("DCGM_FI_DEV_GPU_UTIL", "%", lambda m, gpu: m.nvmlDeviceGetUtilizationRates(gpu).gpu),
-    Metric(
+    GpuQuantity(
+        "DCGM_FI_DEV_GPU_UTIL", "%", lambda m, gpu: m.nvmlDeviceGetUtilizationRates(gpu).gpu
+    ),
+    GpuQuantity(
         "DCGM_FI_DEV_FB_USED", "MiBy", lambda m, gpu: m.nvmlDeviceGetMemoryInfo(gpu).used / _MIB
     ),
-    Metric(
+    GpuQuantity(
         "DCGM_FI_DEV_FB_TOTAL", "MiBy", lambda m, gpu: m.nvmlDeviceGetMemoryInfo(gpu).total / _MIB
     ),
-    Metric("DCGM_FI_DEV_POWER_USAGE", "W", lambda m, gpu: m.nvmlDeviceGetPowerUsage(gpu) / 1000),
-    Metric(
+    GpuQuantity(
+        "DCGM_FI_DEV_POWER_USAGE", "W", lambda m, gpu: m.nvmlDeviceGetPowerUsage(gpu) / 1000
+    ),
+    GpuQuantity(
         "DCGM_FI_DEV_SM_CLOCK", "MHz", lambda m, gpu: m.nvmlDeviceGetClockInfo(gpu, m.NVML_CLOCK_SM)
     ),
-    Metric(
+    GpuQuantity(
         "DCGM_FI_DEV_GPU_TEMP",
         "Cel",
         lambda m, gpu: m.nvmlDeviceGetTemperature(gpu, m.NVML_TEMPERATURE_GPU),
@@ -57,11 +61,11 @@ class Gpu(NamedTuple):
     labels: dict[str, str]
 
 
-class Reading(NamedTuple):
+class GpuReading(NamedTuple):
     """One value of one GPU."""
 
     gpu: Gpu
-    metric: Metric
+    metric: GpuQuantity
     value: float
 
 
@@ -102,14 +106,14 @@ class GpuReader:
         if not self.gpus:
             _log.info("GPUs are not sampled: NVML shows none of this machine's")
 
-    def read(self) -> list[Reading]:
+    def read(self) -> list[GpuReading]:
         """Return the current readings of all GPUs."""
         return [reading for gpu in self.gpus for reading in self.of(gpu)]
 
-    def of(self, gpu: Gpu) -> list[Reading]:
+    def of(self, gpu: Gpu) -> list[GpuReading]:
         """Return the current readings of one GPU."""
         return [
-            Reading(gpu, metric, float(value))
+            GpuReading(gpu, metric, float(value))
             for metric in METRICS
             if (value := self._said(metric.read, gpu.handle)) is not None
         ]

@@ -36,7 +36,7 @@ from engine_adapter.engines.self_description import (
 from engine_adapter.engines.served_model import served_model
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
-from engine_adapter.transport import EventStream, HttpClient, JsonEvent, Words
+from engine_adapter.transport import EventStream, HttpClient, JsonEvent, RecognizedEvents
 
 ROUTE = "/chat/completions"
 _SCRAPES = 6
@@ -136,7 +136,7 @@ class HttpEngine:
             )
             async with aclosing(objects) as events:
                 async for event in events:
-                    if isinstance(event, Words):
+                    if isinstance(event, RecognizedEvents):
                         for words in event.words:
                             reader.add(words)
                             yield _chunk(event, None, stream)
@@ -227,7 +227,9 @@ class HttpEngine:
         return reader.answer()
 
 
-def _chunk(event: Words | JsonEvent, piece: OutputPart | None, stream: EventStream) -> Chunk:
+def _chunk(
+    event: RecognizedEvents | JsonEvent, piece: OutputPart | None, stream: EventStream
+) -> Chunk:
     """Return the stamped chunk of a piece; `piece` is `None` for recognised words."""
     if piece is None:
         return Chunk(at_s=event.at_s, tokens=None, late_s=stream.late_s)

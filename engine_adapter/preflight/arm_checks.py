@@ -6,7 +6,7 @@ from pathlib import Path
 from collector.contract import acceptance_collapsed, not_modelled, read_sampler
 from engine_adapter.engines import Request, sampling
 from engine_adapter.preflight.arms import ArmFacts
-from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.preflight.findings import PreflightFinding, error, note, warning
 from engine_adapter.routes import InProcessRoute
 from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Rollout
@@ -20,7 +20,7 @@ _WITHOUT_PREFIX_CACHE = {
 }
 
 
-def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
+def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[PreflightFinding]:
     """Yield the findings on one arm; `longest_answer` is in tokens."""
     yield from _engine(arm)
     yield from _refusal(arm)
@@ -34,7 +34,7 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
         yield note("advice", sentence, evidence=arm.where, fix="as it says")
 
 
-def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]:
+def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[PreflightFinding]:
     """Yield notes on the server's sampling defaults, and on steps that no audit can compute."""
     bodies = (request.body("", arm.extra_body) for request in requests)
     sampled = [body for body in bodies if body.get("temperature")]
@@ -62,7 +62,7 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
         )
 
 
-def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding]:
+def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[PreflightFinding]:
     """Yield the findings on the workload."""
     limits = [request_of(prompt, rollout.sampling, None).limit for prompt in prompts]
     short = sum(limit < _SHORT_TOKENS for limit in limits)
@@ -76,7 +76,7 @@ def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding
         )
 
 
-def _engine(arm: ArmFacts) -> Iterator[Finding]:
+def _engine(arm: ArmFacts) -> Iterator[PreflightFinding]:
     found, named = arm.probe.served_by, arm.route.engine
     if found not in (None, named) and named != "openai":
         yield error(
@@ -88,7 +88,7 @@ def _engine(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _refusal(arm: ArmFacts) -> Iterator[Finding]:
+def _refusal(arm: ArmFacts) -> Iterator[PreflightFinding]:
     if arm.refusal is not None:
         yield error(
             "trial",
@@ -99,7 +99,7 @@ def _refusal(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _context(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
+def _context(arm: ArmFacts, longest_answer: int) -> Iterator[PreflightFinding]:
     length = arm.probe.context_length
     used = arm.trial.input_tokens if arm.trial else None
     if length is not None and used is not None and used + longest_answer > length:
@@ -111,7 +111,7 @@ def _context(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
         )
 
 
-def _acceptance(arm: ArmFacts) -> Iterator[Finding]:
+def _acceptance(arm: ArmFacts) -> Iterator[PreflightFinding]:
     if arm.probe.synthetic_acceptance:
         yield error(
             "synthetic_acceptance",
@@ -128,7 +128,7 @@ def _acceptance(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _drafts(arm: ArmFacts) -> Iterator[Finding]:
+def _drafts(arm: ArmFacts) -> Iterator[PreflightFinding]:
     spec = arm.drafted
     if spec is None or spec.accepted_tokens is None or spec.draft_tokens is None:
         return
@@ -146,7 +146,7 @@ def _drafts(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _prefix_cache(arm: ArmFacts) -> Iterator[Finding]:
+def _prefix_cache(arm: ArmFacts) -> Iterator[PreflightFinding]:
     if arm.probe.prefix_cache:
         yield warning(
             "prefix_cache",
@@ -157,7 +157,7 @@ def _prefix_cache(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _draft(arm: ArmFacts) -> Iterator[Finding]:
+def _draft(arm: ArmFacts) -> Iterator[PreflightFinding]:
     if arm.files is None or arm.draft_files is None:
         return
     target, draft = arm.files.tokenizer, arm.draft_files.tokenizer
@@ -178,7 +178,7 @@ def _draft(arm: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _memory(arm: ArmFacts) -> Iterator[Finding]:
+def _memory(arm: ArmFacts) -> Iterator[PreflightFinding]:
     route = arm.route
     if not isinstance(route, InProcessRoute) or arm.draft_files is None or arm.files is None:
         return

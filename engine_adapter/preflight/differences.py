@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from collector.contract import Change
 from engine_adapter.preflight.arms import ArmFacts
-from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.preflight.findings import PreflightFinding, error, note, warning
 
 _MEANT: dict[Change, tuple[str, ...]] = {
     Change.SPECULATION: ("speculation",),
@@ -27,7 +27,9 @@ class _Aspect(NamedTuple):
     """Returns the arm's value; `None` if nobody knows it."""
 
 
-def of_change(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+def of_change(
+    baseline: ArmFacts, candidate: ArmFacts, change: Change
+) -> Iterator[PreflightFinding]:
     """Yield a finding for each difference that is not the change, and one if the change is absent.
 
     A difference is an error; if the change is `other`, most are warnings.
@@ -55,7 +57,7 @@ def of_change(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterat
     yield from _parameters(baseline, candidate, change)
 
 
-def _difference(aspect: _Aspect, values: list[object], change: Change) -> Finding:
+def _difference(aspect: _Aspect, values: list[object], change: Change) -> PreflightFinding:
     make = warning if change is Change.OTHER and aspect.check not in _WORTHLESS else error
     return make(
         aspect.check,
@@ -67,7 +69,9 @@ def _difference(aspect: _Aspect, values: list[object], change: Change) -> Findin
     )
 
 
-def _unseen(aspect: _Aspect, baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Finding:
+def _unseen(
+    aspect: _Aspect, baseline: ArmFacts, candidate: ArmFacts, change: Change
+) -> PreflightFinding:
     silent = [arm.where for arm in (baseline, candidate) if aspect.of(arm) is None]
     return note(
         "change_unseen",
@@ -78,7 +82,7 @@ def _unseen(aspect: _Aspect, baseline: ArmFacts, candidate: ArmFacts, change: Ch
     )
 
 
-def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]:
+def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[PreflightFinding]:
     if change is not Change.SPECULATION:  # `_drafts` checks whether the candidate speculates
         yield error(
             "change_absent",
@@ -88,7 +92,7 @@ def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]
         )
 
 
-def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[PreflightFinding]:
     """Yield a finding for an arm that speculates but should not, or the reverse."""
     if baseline.probe.speculates and change is Change.SPECULATION:
         yield warning(
@@ -115,7 +119,9 @@ def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator
         )
 
 
-def _parameters(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+def _parameters(
+    baseline: ArmFacts, candidate: ArmFacts, change: Change
+) -> Iterator[PreflightFinding]:
     left, right = dict(baseline.extra_body), dict(candidate.extra_body)
     if left != right and baseline.route.engine == candidate.route.engine:
         # With some engines a request's parameters turn speculation on.

@@ -8,7 +8,7 @@ from collector.contract import Change
 from engine_adapter.engines import EngineOpener
 from engine_adapter.preflight import arm_checks, pair_checks
 from engine_adapter.preflight.arms import ArmFacts, gather_facts
-from engine_adapter.preflight.findings import Finding, Severity
+from engine_adapter.preflight.findings import PreflightFinding, Severity
 from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Rollout, sessions
 from engine_adapter.workload import Prompt
@@ -16,7 +16,7 @@ from engine_adapter.workload import Prompt
 _ORDER = tuple(Severity)
 
 
-async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[Finding]:
+async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[PreflightFinding]:
     """Return the findings on a comparison, the most severe first.
 
     Raises `AdapterError` if the workload or a route cannot be used at all.
@@ -37,7 +37,7 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
 
 def _findings(
     rollout: Rollout, prompts: tuple[Prompt, ...], facts: Sequence[ArmFacts]
-) -> Iterator[Finding]:
+) -> Iterator[PreflightFinding]:
     baseline, *candidates = facts
     changes = {arm.name: rollout.change_of(arm.name) for arm in candidates}
     requests = [request_of(prompt, rollout.sampling, None) for prompt in prompts]

@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class PreflightFinding:
     """One thing to know before a run."""
 
     check: str
@@ -27,20 +27,22 @@ class Finding:
     fix: str
 
 
-def error(check: str, message: str, *, evidence: str, fix: str) -> Finding:
+def error(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
     """Return an error."""
-    return Finding(
+    return PreflightFinding(
         check=check, severity=Severity.ERROR, message=message, evidence=evidence, fix=fix
     )
 
 
-def warning(check: str, message: str, *, evidence: str, fix: str) -> Finding:
+def warning(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
     """Return a warning."""
-    return Finding(
+    return PreflightFinding(
         check=check, severity=Severity.WARNING, message=message, evidence=evidence, fix=fix
     )
 
 
-def note(check: str, message: str, *, evidence: str, fix: str) -> Finding:
+def note(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
     """Return a note."""
-    return Finding(check=check, severity=Severity.NOTE, message=message, evidence=evidence, fix=fix)
+    return PreflightFinding(
+        check=check, severity=Severity.NOTE, message=message, evidence=evidence, fix=fix
+    )

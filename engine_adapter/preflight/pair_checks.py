@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from collector.contract import Change
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.differences import of_change
-from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.preflight.findings import PreflightFinding, error, note, warning
 from engine_adapter.preflight.refusals import Refusal
 from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.run.rollout_file import Rollout
@@ -17,7 +17,7 @@ _SYNCHRONOUS = ("ngram", "suffix", "custom_class")
 """vLLM's speculative methods that disable asynchronous scheduling on its V1 model runner."""
 
 
-def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[PreflightFinding]:
     """Yield a finding for each unwanted difference, and for each missing one."""
     yield from of_change(baseline, candidate, change)
     yield from _tokenizer(baseline, candidate)
@@ -26,7 +26,7 @@ def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator
     yield from _scheduling(baseline, candidate)
 
 
-def of_load(rollout: Rollout) -> Iterator[Finding]:
+def of_load(rollout: Rollout) -> Iterator[PreflightFinding]:
     """Yield a note if arms answer at the same time on one machine."""
     machines = [_machine(route) for route in rollout.routes.values()]
     shared = sorted({one for one in machines if machines.count(one) > 1})
@@ -52,7 +52,7 @@ def _load_words(rollout: Rollout) -> str:
     return f"`mode: {load.mode}`" if load.is_open else f"`concurrency: {load.concurrency}`"
 
 
-def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
     fix = "serve the same model and tokenizer revision on both arms"
     if baseline.files is not None and candidate.files is not None:
         left, right = baseline.files.tokenizer, candidate.files.tokenizer
@@ -77,7 +77,7 @@ def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
     fix = (
         "give both servers the same chat template (vLLM: --chat-template, llama.cpp: "
         "--chat-template-file)"
@@ -105,7 +105,7 @@ def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
     for arm, other in ((baseline, candidate), (candidate, baseline)):
         by_others = {name for refusal in other.refused for name in refusal.names}
         for refusal in arm.refused:
@@ -116,7 +116,7 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
             yield _refused_by_route(arm, names)
 
 
-def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
+def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> PreflightFinding:
     """Return the error for parameters of the workload that a server refused in a trial."""
     names = " and ".join(refusal.names) or "the request"
     speculating = " when it speculates" if alone and arm.probe.speculates else ""
@@ -130,7 +130,7 @@ def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
     )
 
 
-def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
+def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> PreflightFinding:
     """Return the error for a route's own parameters that the engine is known to refuse."""
     listed = " and ".join(names)
     return error(
@@ -142,7 +142,7 @@ def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
     )
 
 
-def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
     scheduling = [arm.probe.async_scheduling for arm in (baseline, candidate)]
     by_method = (
         candidate.route.engine == baseline.route.engine == "vllm"

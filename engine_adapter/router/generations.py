@@ -31,7 +31,7 @@ _LOGGER: Final = logging.getLogger("draftgate.router")
 _BREAKER_OPEN: Final = "breaker_open"
 
 
-class Generations:
+class GenerationHandler:
     """Answers generation requests, which are subject to the rollout."""
 
     def __init__(

@@ -19,7 +19,7 @@ from engine_adapter.router.rules import Rules
 from engine_adapter.router.settings import (
     Breaker,
     ClientKey,
-    Limits,
+    RouterLimits,
     RouterSettings,
     Upstream,
 )
@@ -37,7 +37,7 @@ def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> 
         client_keys=tuple(ClientKey(**key.model_dump()) for key in routes.client_keys),
         pass_headers=routes.pass_headers,
         breaker=Breaker(**routes.breaker.model_dump()),
-        limits=Limits(**routes.limits.model_dump()),
+        limits=RouterLimits(**routes.limits.model_dump()),
         collector_url=routes.collector.url,
         record_content=routes.collector.record_content,
     )

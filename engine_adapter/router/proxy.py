@@ -16,7 +16,7 @@ from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.facts import facts_of
 from engine_adapter.router.generation_spans import AttemptContext
-from engine_adapter.router.generations import Generations
+from engine_adapter.router.generations import GenerationHandler
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
 from engine_adapter.router.http1.headers import RequestHeaders, response_headers
@@ -50,7 +50,7 @@ class Proxy:
             Arm.BASELINE: EngineArm(settings.baseline, settings.breaker),
             Arm.CANDIDATE: EngineArm(settings.candidate, settings.breaker),
         }
-        self._generations = Generations(settings, control, self._arms, queue, counts)
+        self._generations = GenerationHandler(settings, control, self._arms, queue, counts)
         self._in_flight = 0
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from engine_adapter.router.cohorts import CohortSection
 from engine_adapter.router.decision import Mode
 from engine_adapter.router.input_lengths import InputTokensSection
 from engine_adapter.router.ramp import Percent, RampSection
-from engine_adapter.router.rules import Rule
+from engine_adapter.router.rules import RoutingRule
 from engine_adapter.routes import HttpEngineName, LaunchName, Section
 from engine_adapter.validation import describe, read_yaml
 
@@ -130,7 +130,7 @@ class Routes(Section):
     cohorts: CohortSection = CohortSection()
     input_tokens: InputTokensSection | None = None
     """Bands of input tokens, which rules name as cohorts."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
     default: Arm = Arm.CANDIDATE
     """The arm of requests that match no rule."""
     listen: Listen = Listen()
@@ -174,7 +174,7 @@ class AdvisedRules(Section):
     version: Literal[1] = 1
     rollout: RolloutName | None = None
     default: Arm | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
 
 
 def read(path: Path) -> Routes:

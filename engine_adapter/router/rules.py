@@ -7,7 +7,7 @@ from collector.contract import Arm
 from engine_adapter.router.conditions import Conditions, Moment, Texts, cohort_condition
 
 
-class Rule(Conditions):
+class RoutingRule(Conditions):
     """One rule: conditions, and the arm for requests that match them."""
 
     to: Arm
@@ -34,7 +34,7 @@ class Match(NamedTuple):
 class Rules:
     """An ordered list of rules with a default for requests that match none."""
 
-    def __init__(self, rules: Sequence[Rule], default: Arm) -> None:
+    def __init__(self, rules: Sequence[RoutingRule], default: Arm) -> None:
         self._rules = [
             (rule, Match(rule.to, f"rule {number}: {rule.words()}"))
             for number, rule in enumerate(rules, 1)

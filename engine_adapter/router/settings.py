@@ -52,7 +52,7 @@ class Breaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RouterLimits:
     """Bounds on the router's resources; work beyond them is refused, or dropped and counted."""
 
     body_bytes: int = 64 << 20
@@ -90,7 +90,7 @@ class RouterSettings:
     pass_headers: tuple[str, ...] = ()
     """Request headers to pass on, besides those that OpenAI clients send."""
     breaker: Breaker = field(default_factory=Breaker)
-    limits: Limits = field(default_factory=Limits)
+    limits: RouterLimits = field(default_factory=RouterLimits)
     collector_url: str | None = None
     """The collector that spans are sent to; if absent, nothing is recorded."""
     collector_access: CollectorAccess | None = None

@@ -7,7 +7,7 @@ from collector.contract import Generation, acceptance_collapsed, violations
 
 
 @dataclass(frozen=True, slots=True)
-class Drafts:
+class DraftCounts:
     """Draft tokens of one kind of answers; answers with unusable counts are left out."""
 
     accepted_tokens: int = 0
@@ -22,7 +22,7 @@ class ArmCounts:
     failed: int = 0
     error_type: str | None = None
     """The `error.type` of the latest failure."""
-    drafts: dict[str, Drafts] = field(default_factory=dict)
+    drafts: dict[str, DraftCounts] = field(default_factory=dict)
     """By kind of answer: `greedy` or `sampled`."""
 
     def add(self, generation: Generation) -> None:
@@ -36,8 +36,8 @@ class ArmCounts:
         if violations(generation):
             return
         kind = "sampled" if generation.temperature else "greedy"
-        known = self.drafts.get(kind, Drafts())
-        self.drafts[kind] = Drafts(
+        known = self.drafts.get(kind, DraftCounts())
+        self.drafts[kind] = DraftCounts(
             known.accepted_tokens + spec.accepted_tokens, known.draft_tokens + spec.draft_tokens
         )
 

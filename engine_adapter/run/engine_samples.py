@@ -22,7 +22,7 @@ from collector.contract import Arm
 from collector.contract import attributes as a
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.engines.gpu_samples import METRICS as GPU_METRICS
-from engine_adapter.engines.gpu_samples import GpuReader, Reading
+from engine_adapter.engines.gpu_samples import GpuReader, GpuReading
 from engine_adapter.errors import GenerationError, TelemetryError
 from engine_adapter.transport import HttpClient, Timeouts
 
@@ -46,7 +46,7 @@ _GAUGES = frozenset(
 )
 
 
-class Source(NamedTuple):
+class MetricsPage(NamedTuple):
     """One Prometheus metrics page to scrape."""
 
     arm: Arm
@@ -54,7 +54,7 @@ class Source(NamedTuple):
     service: str
 
 
-class Tally(NamedTuple):
+class SampleTally(NamedTuple):
     """Counts of stored samples and of failed scrapes."""
 
     sent: int
@@ -67,14 +67,14 @@ class EngineSampler:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[MetricsPage],
         *,
         rollout: str,
         collector_url: str,
         every_s: float = EVERY_S,
         gpus: GpuReader,
     ) -> None:
-        self.tally = Tally(0, 0)
+        self.tally = SampleTally(0, 0)
         self._sources = sources
         self._rollout = rollout
         self._url = f"{collector_url.rstrip('/')}/v1/metrics"
@@ -114,7 +114,9 @@ class EngineSampler:
         finally:
             await client.close()
 
-    async def _scraped(self, source: Source, client: HttpClient) -> ExportMetricsServiceRequest:
+    async def _scraped(
+        self, source: MetricsPage, client: HttpClient
+    ) -> ExportMetricsServiceRequest:
         page = await client.get(source.url)
         return exported(page.body.decode(), source, self._rollout, time.time_ns())
 
@@ -148,11 +150,11 @@ class EngineSampler:
         return points
 
     def _count(self, sent: int | None) -> None:
-        self.tally = Tally(self.tally.sent + (sent or 0), self.tally.failed + (sent is None))
+        self.tally = SampleTally(self.tally.sent + (sent or 0), self.tally.failed + (sent is None))
 
 
 def exported(
-    page: str, source: Source, rollout: str, time_unix_ns: int
+    page: str, source: MetricsPage, rollout: str, time_unix_ns: int
 ) -> ExportMetricsServiceRequest:
     """Return the page's load gauges as an OTLP export; raises `ValueError` if it cannot be read."""
     export = ExportMetricsServiceRequest()
@@ -180,7 +182,7 @@ def exported(
 
 
 def exported_gpus(
-    readings: Sequence[Reading], rollout: str, time_unix_ns: int
+    readings: Sequence[GpuReading], rollout: str, time_unix_ns: int
 ) -> ExportMetricsServiceRequest:
     """Return an OTLP export with one instance per GPU.
 

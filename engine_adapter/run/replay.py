@@ -19,7 +19,7 @@ from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.run import generator_lag, journal, launches, runner, sentinels, traces
 from engine_adapter.run.arm_counts import ArmCounts
 from engine_adapter.run.conversation import root_span
-from engine_adapter.run.engine_samples import EngineSampler, Source
+from engine_adapter.run.engine_samples import EngineSampler, MetricsPage
 from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
@@ -292,7 +292,9 @@ async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engin
     return await opener.open(route)
 
 
-async def _sources(served: Rollout, engines: Mapping[str, Engine], rollout: str) -> list[Source]:
+async def _sources(
+    served: Rollout, engines: Mapping[str, Engine], rollout: str
+) -> list[MetricsPage]:
     """Return the metrics pages of the routes whose answers count in a rollout."""
     found = []
     for name, route in served.routes.items():
@@ -301,9 +303,9 @@ async def _sources(served: Rollout, engines: Mapping[str, Engine], rollout: str)
         arm = Arm.BASELINE if name == Arm.BASELINE else Arm.CANDIDATE
         url = (await engines[name].probe()).metrics_url
         if url is not None:
-            found.append(Source(arm, url, engines[name].info.provider))
+            found.append(MetricsPage(arm, url, engines[name].info.provider))
         if isinstance(route, HttpRoute) and route.gpu_metrics_url is not None:
-            found.append(Source(arm, route.gpu_metrics_url, "dcgm"))
+            found.append(MetricsPage(arm, route.gpu_metrics_url, "dcgm"))
     return found
 
 

@@ -13,7 +13,7 @@ from itertools import cycle, islice
 from collector.contract import Arm
 from engine_adapter.run.arrival_times import times_s
 from engine_adapter.run.load_shape import Load, ThinkTime
-from engine_adapter.run.sentinels import Ask, Sentinel, asks_before
+from engine_adapter.run.sentinels import Sentinel, SentinelVisit, asks_before
 from engine_adapter.run.trace_prompts import shaped
 from engine_adapter.run.traces import Arrival, in_sessions
 from engine_adapter.sessions import grouped
@@ -141,7 +141,7 @@ def _of_arm(visit: Visit, place: int, arms: Sequence[str], load: Load, seed: int
 
 
 def _of_sentinel(
-    ask: Ask, number: int, due_s: float | None, place: int, arms: Sequence[str]
+    ask: SentinelVisit, number: int, due_s: float | None, place: int, arms: Sequence[str]
 ) -> Iterator[Turn]:
     """Yield the turns of a sentinel, before the visit of this number, to the arm at a place."""
     before: str | None = None

@@ -29,7 +29,7 @@ class Sentinel(NamedTuple):
     """Shares its prefix: a prompt of the workload, or itself with a further sentence."""
 
 
-class Ask(NamedTuple):
+class SentinelVisit(NamedTuple):
     """One request of a sentinel, or two if its neighbour is asked before it."""
 
     sentinel: Sentinel
@@ -111,15 +111,15 @@ def _extended(prompt: Prompt) -> Prompt | None:
     return _alone(prompt).model_copy(update=update)
 
 
-def asks_before(place: int, sentinels: Sequence[Sentinel], every: int) -> list[Ask]:
+def asks_before(place: int, sentinels: Sequence[Sentinel], every: int) -> list[SentinelVisit]:
     """Return what is asked before the visit at this place: every sentinel before the first one.
 
     Then one sentinel before each `every`th visit, by turns; each alternates between its neighbour
     before it and none.
     """
     if place == 0:
-        return [Ask(one, after_neighbour=False) for one in sentinels]
+        return [SentinelVisit(one, after_neighbour=False) for one in sentinels]
     if not sentinels or place % every:
         return []
     times, which = divmod(place // every - 1, len(sentinels))
-    return [Ask(sentinels[which], after_neighbour=times % 2 == 0)]
+    return [SentinelVisit(sentinels[which], after_neighbour=times % 2 == 0)]

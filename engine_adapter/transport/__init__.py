@@ -2,7 +2,7 @@
 
 from engine_adapter.transport.client import HttpClient, Reply
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
-from engine_adapter.transport.event_stream import EventStream, JsonEvent, Words
+from engine_adapter.transport.event_stream import EventStream, JsonEvent, RecognizedEvents
 from engine_adapter.transport.events import Event, EventDecoder
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "EventStream",
     "HttpClient",
     "JsonEvent",
+    "RecognizedEvents",
     "Reply",
     "Timeouts",
-    "Words",
 ]

@@ -26,7 +26,7 @@ class JsonEvent(NamedTuple):
     name: str | None = None
 
 
-class Words(NamedTuple):
+class RecognizedEvents(NamedTuple):
     """Events that were recognised without decoding their JSON."""
 
     at_s: float
@@ -68,7 +68,7 @@ class EventStream:
 
     async def objects(
         self, *, until_done: bool = True, recognise: Recognise = lambda _: None
-    ) -> AsyncGenerator[JsonEvent | Words, None]:
+    ) -> AsyncGenerator[JsonEvent | RecognizedEvents, None]:
         """Yield the events' JSON objects up to `[DONE]`, or the words of recognised events.
 
         Raises `GenerationError` for an event that is not a JSON object, for one that reports an
@@ -77,7 +77,7 @@ class EventStream:
         url = self._limits.url
         async with aclosing(self._decoded(recognise)) as decoded:
             async for event in decoded:
-                if isinstance(event, Words):
+                if isinstance(event, RecognizedEvents):
                     yield event
                     continue
                 if event.data == "[DONE]":
@@ -91,7 +91,9 @@ class EventStream:
                 "stream_truncated", f"{url}: the stream ended without `data: [DONE]`"
             )
 
-    async def _decoded(self, recognise: Recognise) -> AsyncGenerator[Event | Words, None]:
+    async def _decoded(
+        self, recognise: Recognise
+    ) -> AsyncGenerator[Event | RecognizedEvents, None]:
         decoder = EventDecoder(self._max_event_bytes)
         body = StampedBody(self._response, self._exchange, self._limits)
         with closing(body):
@@ -101,7 +103,7 @@ class EventStream:
                     self.late_s = max(self.late_s, self._exchange.lateness_s(piece))
                     words = None if decoder.is_within_event else recognise(data)
                     if words is not None:
-                        yield Words(at_s, words)
+                        yield RecognizedEvents(at_s, words)
                         continue
                     for event in decoder.feed(data, at_s):
                         yield event

@@ -38,7 +38,7 @@ class Takeover(Protocol):
         """Wait for the reader's wake-up, at most until `until_s` by the loop's clock."""
 
 
-class Reader(Protocol):
+class ConnectionReader(Protocol):
     """Reads connections instead of asyncio."""
 
     def take_over(
@@ -59,7 +59,7 @@ class Exchange:
     socket: StampedSocket | None = None
     reused: bool = False
     """Whether the connection had carried another request before."""
-    arrivals: Reader | None = None
+    arrivals: ConnectionReader | None = None
     """The reader of the answer; `None`: asyncio."""
     takeover: Takeover | None = None
     """Set while the reader has the connection."""

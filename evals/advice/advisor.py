@@ -6,10 +6,10 @@ from collector.contract import InputBands, Verdict, acceptance_collapsed, bands_
 from evals.advice import scope_numbers
 from evals.advice.forecast import DRAWS, SEED
 from evals.advice.observations import Observation, in_bands
-from evals.advice.permission import Decision, Permission
+from evals.advice.permission import Permission, PermittedAction
 from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, Wasted
 from evals.advice.router import routes
-from evals.advice.scope_numbers import Numbers, Scope, numbers
+from evals.advice.scope_numbers import AdviceScope, Numbers, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
 from evals.drafting import adaptations
 
@@ -45,30 +45,30 @@ def advise(
     )
 
 
-def _scopes(pairs: Sequence[Observation], bands: InputBands | None) -> list[Scope]:
+def _scopes(pairs: Sequence[Observation], bands: InputBands | None) -> list[AdviceScope]:
     """Return all pairs, cohorts, bands, and each load of a cohort that has several loads.
 
     If no pair has a cohort, the loads are of all pairs.
     """
     cohorts = sorted({p.cohort for p in pairs if p.cohort is not None})
-    found = [Scope(None), *(Scope(cohort) for cohort in cohorts), *_bands(pairs, bands)]
+    found = [AdviceScope(None), *(AdviceScope(cohort) for cohort in cohorts), *_bands(pairs, bands)]
     leaves: list[str | None] = [*cohorts] or [None]
     for cohort in leaves:
-        loads = sorted({p.load for p in Scope(cohort).of(pairs) if p.load is not None})
+        loads = sorted({p.load for p in AdviceScope(cohort).of(pairs) if p.load is not None})
         if len(loads) > 1:
-            found += [Scope(cohort, load) for load in loads]
+            found += [AdviceScope(cohort, load) for load in loads]
     return found
 
 
-def _bands(pairs: Sequence[Observation], bands: InputBands | None) -> list[Scope]:
+def _bands(pairs: Sequence[Observation], bands: InputBands | None) -> list[AdviceScope]:
     """Return the bands that have pairs, from the shortest; unknown lengths last."""
     there = {p.band for p in pairs}
     names = () if bands is None else (*bands.names, bands.UNKNOWN)
-    return [Scope(name) for name in names if name in there]
+    return [AdviceScope(name) for name in names if name in there]
 
 
 def _advice(
-    scope: Scope,
+    scope: AdviceScope,
     pairs: Sequence[Observation],
     others: Sequence[Observation],
     permission: Permission,
@@ -114,27 +114,27 @@ def _collapse_note(wasted: Wasted | None) -> str:
     return f"; acceptance collapsed: {share:.1%} of {wasted.draft_tokens:,} draft tokens"
 
 
-def _decide(n: Numbers) -> Decision:
+def _decide(n: Numbers) -> PermittedAction:
     missing = _missing(n)
     if n.prompts < MIN_PROMPTS or n.e2e is None or n.e2e.lower is None or n.e2e.upper is None:
-        return Decision(Action.UNKNOWN, "too little to judge", missing)
+        return PermittedAction(Action.UNKNOWN, "too little to judge", missing)
     faster = f"{n.e2e.estimate:.2f}× end to end ({n.e2e.lower:.2f} to {n.e2e.upper:.2f})"
     best = _best(n)
     if best and best.k and best.k != n.now and best.gain and (best.gain.lower or 0) > MIN_GAIN:
-        return Decision(
+        return PermittedAction(
             Action.CHANGE_K,
             f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
             f"{best.gain.lower:+.1%} at worst; now {faster}{_longer_k_note(n)}",
             missing,
         )
     if 1 / n.e2e.upper - 1 > MIN_GAIN:
-        return Decision(Action.DISABLE, f"{faster}: slower{_slow_note(n)}", missing)
+        return PermittedAction(Action.DISABLE, f"{faster}: slower{_slow_note(n)}", missing)
     if n.e2e.lower > 1 / (1 + MIN_GAIN):
-        return Decision(Action.KEEP, _keep_reason(n, faster), missing)
+        return PermittedAction(Action.KEEP, _keep_reason(n, faster), missing)
     words = f"{faster}: the limits hold both a gain and a loss"
     if n.e2e.upper < 1:
         words = f"{faster}: slower, but perhaps by less than {MIN_GAIN:.0%}"
-    return Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
+    return PermittedAction(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
 
 
 def _keep_reason(n: Numbers, faster: str) -> str:

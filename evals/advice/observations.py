@@ -29,7 +29,7 @@ class Times(NamedTuple):
         return None if self.ttft_s is None else self.e2e_s - self.ttft_s
 
 
-class Counts(NamedTuple):
+class StepCounts(NamedTuple):
     """One answer's verify steps."""
 
     k: int | None
@@ -52,7 +52,7 @@ class Observation(NamedTuple):
     max_tokens: int | None
     baseline: Times | None
     candidate: Times | None
-    counts: Counts | None
+    counts: StepCounts | None
     drafts: AnswerDrafts | None = None
     """The candidate's; `None` without a count, or a load."""
     input_tokens: int | None = None
@@ -161,11 +161,11 @@ def _band(generation: Generation | None) -> tuple[int, int] | None:
     return None if generation is None else load_band(generation.concurrency)
 
 
-def _counts(generation: Generation) -> Counts | None:
+def _counts(generation: Generation) -> StepCounts | None:
     spec = generation.speculation
     if spec is None or spec.steps is None or not counts_usable(generation):
         return None
-    return Counts(
+    return StepCounts(
         k=spec.num_speculative_tokens,
         steps=spec.steps,
         decode_steps=_decode_steps(spec.steps, generation.stream_chunks),

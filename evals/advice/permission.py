@@ -12,7 +12,7 @@ _ANSWERS = {
 }
 
 
-class Decision(NamedTuple):
+class PermittedAction(NamedTuple):
     """The action for a scope, and its reason."""
 
     action: Action
@@ -36,21 +36,21 @@ class Permission:
         """Return the answer for a cohort or (`None`) the release; `None` without a verdict."""
         return None if self._verdict is None else self._answer_and_reason(self._verdict, cohort)[0]
 
-    def limited(self, by_speed: Decision, cohort: str | None) -> Decision:
+    def limited(self, by_speed: PermittedAction, cohort: str | None) -> PermittedAction:
         """Return the decision, restricted to what the verdict allows."""
         serves = by_speed.action in (Action.KEEP, Action.CHANGE_K)
         if self._verdict is None:
             if not serves:
                 return by_speed
             unjudged = f"a verdict: draftgate gate {self._rollout}"
-            return Decision(Action.UNKNOWN, by_speed.reason, (*by_speed.missing, unjudged))
+            return PermittedAction(Action.UNKNOWN, by_speed.reason, (*by_speed.missing, unjudged))
         answer, because = self._answer_and_reason(self._verdict, cohort)
         if answer is Answer.NO:
             reason = f"the verdict says no: {because}; its speed: {by_speed.reason}"
-            return Decision(Action.DISABLE, reason, by_speed.missing)
+            return PermittedAction(Action.DISABLE, reason, by_speed.missing)
         if answer is Answer.UNKNOWN and serves:
             reason = f"the verdict is open: {because}; its speed: {by_speed.reason}"
-            return Decision(Action.UNKNOWN, reason, by_speed.missing)
+            return PermittedAction(Action.UNKNOWN, reason, by_speed.missing)
         return by_speed
 
     @staticmethod

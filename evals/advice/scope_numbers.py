@@ -12,7 +12,7 @@ from evals.advice.records import Cost, Estimate, Gap, KForecast, Trial, Wasted
 from evals.advice.summing import Modelled, modelled, sums_of
 
 
-class Scope(NamedTuple):
+class AdviceScope(NamedTuple):
     """A cohort or band of input tokens (`None`: all pairs), optionally at one load."""
 
     cohort: str | None

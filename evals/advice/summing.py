@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.advice.observations import Counts, Observation, Times
+from evals.advice.observations import Observation, StepCounts, Times
 from evals.advice.sums import Sums
 
 
@@ -14,7 +14,7 @@ class Modelled(NamedTuple):
 
     prompt: str
     k: int
-    counts: Counts
+    counts: StepCounts
     accepted_per_pos: tuple[int, ...]
     decode_s: float
     baseline: Times

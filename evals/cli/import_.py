@@ -79,7 +79,7 @@ def import_(  # noqa: PLR0913  # one argument an option
             file.write(imported.lines, to)
             _say(to, imported)
         elif rollout is not None:
-            choice = scores.Choice(format_, metric, filter_, evaluator_version)
+            choice = scores.ImportChoice(format_, metric, filter_, evaluator_version)
             arms = _arms(source, candidate, choice)
             with Client.opened(collector, database) as client:
                 scores.store(client, rollout, arms, change=change, now_unix_ns=time.time_ns())
@@ -93,7 +93,7 @@ def _check(to: Path, format_: str | None, *, force: bool) -> None:
         raise ImportFileError(f"{to}: exists; give --force to replace it")
 
 
-def _arms(source: Path, candidate: Path | None, choice: scores.Choice) -> scores.Arms:
+def _arms(source: Path, candidate: Path | None, choice: scores.ImportChoice) -> scores.Arms:
     if candidate is None:
         raise ImportFileError("--rollout: give the candidate's file too, --candidate FILE")
     if choice.format is not None and choice.format not in scores.FORMATS:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from evals.comments.sticky import ForbiddenError, TransientError
+from evals.comments.sticky import TokenRefusedError, TransientError
 from evals.errors import CommentError
 
 _TIMEOUT_S = 30.0
@@ -25,7 +25,7 @@ class Api:
     def send(self, method: str, path: str, **options: Any) -> Any:  # Any: httpx's and JSON
         """Send a request, and return its answer's JSON, or `None` if it has none.
 
-        Raises `TransientError`, `ForbiddenError`, or any other `CommentError`.
+        Raises `TransientError`, `TokenRefusedError`, or any other `CommentError`.
         """
         try:
             answer = httpx.request(
@@ -64,5 +64,5 @@ class Api:
         if limited or status >= 500:
             return TransientError(f"{what}: {status} {answer.reason_phrase}")
         if status in (401, 403, 404):
-            return ForbiddenError(f"{what}: {status} {answer.reason_phrase}; {self._permission}")
+            return TokenRefusedError(f"{what}: {status} {answer.reason_phrase}; {self._permission}")
         return CommentError(f"{what}: {status} {answer.reason_phrase}")

@@ -14,7 +14,7 @@ class TransientError(CommentError):
     """The forge could not answer just now; whether it acted is not known."""
 
 
-class ForbiddenError(CommentError):
+class TokenRefusedError(CommentError):
     """The forge refuses the token."""
 
 
@@ -83,7 +83,7 @@ def _update(forge: Forge, marker: str, body: str) -> int | None:
     for id_ in sorted(_marked(forge, marker)):
         try:
             forge.update(id_, body)
-        except ForbiddenError:
+        except TokenRefusedError:
             continue
         return id_
     return None

@@ -18,7 +18,7 @@ _COUNTED = (
 _Row = Mapping[str, Any]  # Any: columns' own types
 
 
-class Prompt(NamedTuple):
+class HardPrompt(NamedTuple):
     """A prompt with its acceptance over all repeats."""
 
     id: str
@@ -34,7 +34,7 @@ class Prompt(NamedTuple):
 class Written(NamedTuple):
     """What was written."""
 
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[HardPrompt, ...]
     """In the order of the file: least accepted first."""
     left_out: Mapping[str, int]
     """Numbers of prompts by why they were left out."""
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 def hardest(
     client: Client, rollout: str, *, cohort: str | None, min_drafts: int
-) -> tuple[Prompt, ...]:
+) -> tuple[HardPrompt, ...]:
     """Return the candidate's prompts, least accepted first.
 
     Only answers with usable counts count, that succeeded, that are the candidate's own and
@@ -54,12 +54,12 @@ def hardest(
         if _is_usable(row):
             accepted[row["prompt_id"]] += row["spec_accepted_tokens"]
             drafted[row["prompt_id"]] += row["spec_draft_tokens"]
-    found = [Prompt(id_, accepted[id_], n) for id_, n in drafted.items() if n >= min_drafts]
+    found = [HardPrompt(id_, accepted[id_], n) for id_, n in drafted.items() if n >= min_drafts]
     return tuple(sorted(found, key=lambda one: (one.rate, one.id)))
 
 
 def write(
-    client: Client, rollout: str, prompts: Sequence[Prompt], path: Path, *, cohort: str | None
+    client: Client, rollout: str, prompts: Sequence[HardPrompt], path: Path, *, cohort: str | None
 ) -> Written:
     """Write each prompt's newest answer as a JSON line with `id`, `conversations` and `tools`.
 

@@ -8,7 +8,7 @@ from collector.contract import Generation
 from evals.evaluation.posting import Posting
 from evals.evaluation.scoring import (
     Choice,
-    Signature,
+    ScoreKey,
     Signatures,
     Task,
     both_answered,
@@ -104,5 +104,5 @@ class _Evaluation:
                 self._known[one.trace_id, one.span_id].update(self._wanted.of_both)
             yield Task(candidate, baseline, lacking)
 
-    def _stored(self, generation: Generation) -> AbstractSet[Signature]:
+    def _stored(self, generation: Generation) -> AbstractSet[ScoreKey]:
         return self._known.get((generation.trace_id, generation.span_id), frozenset())

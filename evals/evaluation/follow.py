@@ -21,7 +21,7 @@ from collector.contract import Generation, Lease, LeasedEvaluator, LeaseRequest,
 from evals.evaluation.posting import Posting
 from evals.evaluation.scoring import (
     Choice,
-    Signature,
+    ScoreKey,
     Signatures,
     Task,
     both_answered,
@@ -175,7 +175,7 @@ class _Follower:
                 score
                 for score in (*pair.baseline_scores, *pair.candidate_scores)
                 if (score.trace_id, score.span_id) == (one.trace_id, one.span_id)
-                and Signature(score.metric, score.evaluator, score.version) in self._names.of_both
+                and ScoreKey(score.metric, score.evaluator, score.version) in self._names.of_both
             ]
             if pair is not None
             else []

@@ -27,7 +27,7 @@ class Choice:
         return shipped() if self.names is None else make(self.names)
 
 
-class Signature(NamedTuple):
+class ScoreKey(NamedTuple):
     """The key of a score, besides its generation's ids."""
 
     metric: str
@@ -41,18 +41,18 @@ class Task(NamedTuple):
     generation: Generation
     baseline: Generation | None
     """The other answer of its pair; None if the answer is scored alone."""
-    lacking: frozenset[Signature]
+    lacking: frozenset[ScoreKey]
 
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
     """The signatures of all scores that a choice of evaluators gives."""
 
-    alone: frozenset[Signature]
+    alone: frozenset[ScoreKey]
     """Scores of single answers."""
-    of_pairs: frozenset[Signature]
+    of_pairs: frozenset[ScoreKey]
     """Scores of a candidate's answer against the baseline's."""
-    beside: Mapping[Signature, Signature]
+    beside: Mapping[ScoreKey, ScoreKey]
     """For comparing evaluators: signature alone → signature beside the pair's other answer."""
 
     @classmethod
@@ -66,12 +66,12 @@ class Signatures:
         return cls(frozenset(signature(e) for e in evaluators) - pairs, pairs, beside)
 
     @property
-    def of_both(self) -> frozenset[Signature]:
+    def of_both(self) -> frozenset[ScoreKey]:
         """Scores that both answers of a pair get, each beside the other."""
         return frozenset(self.beside.values())
 
     @property
-    def in_pairs(self) -> frozenset[Signature]:
+    def in_pairs(self) -> frozenset[ScoreKey]:
         """Scores that only answers in pairs get."""
         return self.of_pairs | self.of_both
 
@@ -80,27 +80,27 @@ class Signatures:
         """Whether any score needs a pair."""
         return bool(self.in_pairs)
 
-    def lacking(self, known: Container[Signature]) -> frozenset[Signature]:
+    def lacking(self, known: Container[ScoreKey]) -> frozenset[ScoreKey]:
         """Return the scores that an answer lacks alone; a score beside another answer suffices."""
         return frozenset(
             s for s in self.alone if s not in known and self.beside.get(s) not in known
         )
 
-    def lacking_in_pair(self, known: Container[Signature]) -> frozenset[Signature]:
+    def lacking_in_pair(self, known: Container[ScoreKey]) -> frozenset[ScoreKey]:
         """Return the pair scores that a pair lacks; `known` are those of the candidate."""
         return frozenset(s for s in self.in_pairs if s not in known)
 
 
-def signature(evaluator: AnyEvaluator) -> Signature:
+def signature(evaluator: AnyEvaluator) -> ScoreKey:
     """Return the signature of the evaluator's scores."""
-    return Signature(evaluator.metric, evaluator.name, evaluator.version)
+    return ScoreKey(evaluator.metric, evaluator.name, evaluator.version)
 
 
-def signatures_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set[Signature]]:
+def signatures_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set[ScoreKey]]:
     """Return the signatures of each answer's scores, by (trace id, span id)."""
-    known = defaultdict[tuple[str, str], set[Signature]](set)
+    known = defaultdict[tuple[str, str], set[ScoreKey]](set)
     for score in scores:
-        name = Signature(score.metric, score.evaluator, score.version)
+        name = ScoreKey(score.metric, score.evaluator, score.version)
         known[score.trace_id, score.span_id].add(name)
     return known
 
@@ -117,7 +117,7 @@ def both_answered(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
     ]
 
 
-def signature_beside(evaluator: ComparingEvaluator) -> Signature:
+def signature_beside(evaluator: ComparingEvaluator) -> ScoreKey:
     """Return the signature of the evaluator's scores by `score_beside`."""
     return signature(evaluator)._replace(version=evaluator.version_beside)
 
@@ -134,7 +134,7 @@ class Scorer:
         """Take ownership of the evaluators; `close` closes them."""
         self._evaluators = {signature(e): e for e in evaluators}
         self._beside = {signature_beside(e): e for e in evaluators if is_comparing(e)}
-        self._cache: dict[tuple[Signature, bytes], Score | None] = {}
+        self._cache: dict[tuple[ScoreKey, bytes], Score | None] = {}
 
     def close(self) -> None:
         """Close the evaluators."""
@@ -156,7 +156,7 @@ class Scorer:
                 found += [self._cached_score(one, wanted, digest) for wanted in beside]
         return found
 
-    def _cached_score(self, task: Task, wanted: Signature, digest: bytes) -> Score | None:
+    def _cached_score(self, task: Task, wanted: ScoreKey, digest: bytes) -> Score | None:
         key = (wanted, digest)
         if key not in self._cache:
             if len(self._cache) >= _MAX_CACHED:
@@ -170,7 +170,7 @@ class Scorer:
             found, trace_id=own.trace_id, span_id=own.span_id, latency_s=None, cost_usd=None
         )
 
-    def _score_one(self, wanted: Signature, task: Task) -> Score | None:
+    def _score_one(self, wanted: ScoreKey, task: Task) -> Score | None:
         started = perf_counter()
         comparing = self._beside.get(wanted)
         if comparing is None:

@@ -10,7 +10,7 @@ from evals.evaluators.written_calls import Call, calls_in_text, json_call
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ToolResponse:
     """A tool's response."""
 
     call: Call | None
@@ -42,7 +42,7 @@ def recorded_calls(generation: Generation) -> list[tuple[str, object]]:
     ]
 
 
-def history(generation: Generation) -> Iterator[Call | Response]:
+def history(generation: Generation) -> Iterator[Call | ToolResponse]:
     """Yield the calls and responses of the whole conversation in order; this answer comes last."""
     if generation.content is None:
         return
@@ -54,7 +54,7 @@ def history(generation: Generation) -> Iterator[Call | Response]:
                     by_id[part.id] = part
                 yield part
             else:
-                yield Response(by_id.get(part.id or ""), part.result)
+                yield ToolResponse(by_id.get(part.id or ""), part.result)
 
 
 def prompt_transcript(generation: Generation) -> str:

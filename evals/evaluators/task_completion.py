@@ -8,7 +8,7 @@ from collector.contract import Generation, Score
 from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.code import sandbox
-from evals.evaluators.code.program import Refused, Runner, program_of, stdio_tests
+from evals.evaluators.code.program import ProgramRunner, Refused, program_of, stdio_tests
 from evals.evaluators.code.restricted import RestrictedRunner
 from evals.evaluators.conversation import answered_calls, history
 from evals.evaluators.reference import (
@@ -48,7 +48,7 @@ class TaskCompletion:
     metric = "task_completion"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.REFERENCE})
 
-    def __init__(self, runner: Runner | None = None) -> None:
+    def __init__(self, runner: ProgramRunner | None = None) -> None:
         """Without `runner`, code runs in a sandbox if possible, else in the restricted language."""
         self._runner = runner
 

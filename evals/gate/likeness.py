@@ -45,7 +45,7 @@ _RENAMES = (Change.QUANTIZATION, Change.OTHER)
 """Changes under which the candidate may go by another model's name."""
 
 
-class Difference(NamedTuple):
+class ArmDifference(NamedTuple):
     """A difference between the arms."""
 
     words: str
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
     """Whether an arm caused it, from equal requests; harm by it is then the arm's own."""
 
 
-def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
+def differences(evidence: Evidence, policy: Policy) -> Iterator[ArmDifference]:
     """Yield all differences between the arms other than the intended one."""
     if policy.paired:
         yield from inside_pairs(evidence)
@@ -65,7 +65,7 @@ def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
     yield from _judges(evidence, paired=policy.paired)
 
 
-def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
+def inside_pairs(evidence: Evidence) -> Iterator[ArmDifference]:
     """Yield the columns in which sides of pairs differ."""
     complete = evidence.complete
     for name, words in _ASKED.items():
@@ -85,7 +85,7 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
             unlike |= (is_known(baseline) != is_known(candidate)) & both[complete]
         if unlike.any():
             first = int(np.flatnonzero(unlike)[0])
-            yield Difference(
+            yield ArmDifference(
                 f"{words} differs in {int(unlike.sum()):,} of {len(unlike):,} pairs, such as "
                 f"{_shown(baseline[first])} for the baseline and {_shown(candidate[first])} for "
                 "the candidate",
@@ -93,7 +93,7 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
             )
 
 
-def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
+def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[ArmDifference]:
     names = mixed(evidence.change)
     ps: list[float | None] = [_mix_p(evidence, name) for name in names]
     yield from unlike_mixes((*names, LENGTH), [*ps, _lengths_p(evidence)], policy)
@@ -107,11 +107,13 @@ def mixed(change: Change | None) -> tuple[str, ...]:
 
 def unlike_mixes(
     names: Sequence[str], ps: Sequence[float | None], policy: Policy
-) -> Iterator[Difference]:
+) -> Iterator[ArmDifference]:
     """Yield the columns whose mix differs between the arms by these p values, Holm-corrected."""
     for name, p in zip(names, adjusted(ps), strict=True):
         if p is not None and p < policy.validity.srm_p_min:
-            yield Difference(f"{_ASKED[name]} is not distributed alike in both arms (p = {p:.1g})")
+            yield ArmDifference(
+                f"{_ASKED[name]} is not distributed alike in both arms (p = {p:.1g})"
+            )
 
 
 def _mix_p(evidence: Evidence, name: str) -> float | None:
@@ -127,7 +129,7 @@ def _lengths_p(evidence: Evidence) -> float | None:
     return float(ks_2samp(*(arm.astype(np.float64) for arm in arms)).pvalue)
 
 
-def _versions_served(evidence: Evidence) -> Iterator[Difference]:
+def _versions_served(evidence: Evidence) -> Iterator[ArmDifference]:
     for side, arm in evidence.arms:
         if (unlike := several_served(arm, served_of(side))) is not None:
             yield unlike
@@ -144,15 +146,15 @@ def served_of(side: Side) -> ArmServed:
     )
 
 
-def several_served(arm: str, served: ArmServed) -> Difference | None:
+def several_served(arm: str, served: ArmServed) -> ArmDifference | None:
     """Return a difference if an arm was, or may have been, served by several configurations."""
     if len(served.fingerprints) > 1:
-        return Difference(_several_configurations(arm, served.fingerprints))
+        return ArmDifference(_several_configurations(arm, served.fingerprints))
     if len(served.methods) > 1:
         shown = ", ".join(served.methods)
-        return Difference(f"the {arm} speculated by {len(served.methods)} methods ({shown})")
+        return ArmDifference(f"the {arm} speculated by {len(served.methods)} methods ({shown})")
     if served.fingerprints and served.silent > MAX_UNBOUNDED_SHARE * served.requests:
-        return Difference(
+        return ArmDifference(
             f"{served.silent:,} of the {arm}'s answers do not say in which configuration they were "
             "served (`draftgate.fingerprint`), which others do",
             served=True,
@@ -160,7 +162,7 @@ def several_served(arm: str, served: ArmServed) -> Difference | None:
     return None
 
 
-def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
+def _judges(evidence: Evidence, *, paired: bool) -> Iterator[ArmDifference]:
     """Yield the metrics whose compared scores are from several evaluators or versions."""
     for metric in evidence.metrics:
         if metric not in METRICS:
@@ -168,7 +170,7 @@ def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
         both = evidence.scores(metric).both
         found = judges_of(evidence, metric, both if paired else np.ones_like(both))
         if len(found) > 1:
-            yield Difference(several_judges(sorted(found)), metric)
+            yield ArmDifference(several_judges(sorted(found)), metric)
 
 
 def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from collector.contract import Finding, Outcome, Reason
 from evals.evidence import Divergences, Evidence, FloatColumn
-from evals.gate.lossless_finding import Compared, lossless_finding, lost_pairs
+from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.gate.sampled_cells import is_sampled
 from evals.gate.sentinel_cells import state_obstacles
 from evals.policy import Policy
@@ -52,7 +52,7 @@ def lossless_findings(
         judged = _Judgement(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
     return (
         lossless_finding(
-            Compared(METRIC, STAT, rules.hazard_ratio_max, rules.alpha, METHOD),
+            LosslessComparison(METRIC, STAT, rules.hazard_ratio_max, rules.alpha, METHOD),
             judged.outcome,
             judged.reason,
             f"greedy answers, pooled: {_matches(found, n)}{judged.words}",

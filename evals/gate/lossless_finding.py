@@ -10,7 +10,7 @@ from evals.significant import significant
 from evals.stats import Interval
 
 
-class Compared(NamedTuple):
+class LosslessComparison(NamedTuple):
     """What was compared, how, and against which margin."""
 
     metric: str
@@ -21,7 +21,7 @@ class Compared(NamedTuple):
 
 
 def lossless_finding(  # noqa: PLR0913  # one argument a field
-    compared: Compared,
+    compared: LosslessComparison,
     outcome: Outcome,
     reason: Reason | None,
     message: str,

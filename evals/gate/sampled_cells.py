@@ -6,7 +6,7 @@ import numpy as np
 
 from collector.contract import Arm, Finding, Outcome, Reason
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
-from evals.gate.lossless_finding import Compared, lossless_finding, lost_pairs
+from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
@@ -70,7 +70,7 @@ def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
     e = None if audited is None or not audited.answers else e_value(audited)
     # Of an e-value there are no limits; the message has it.
     return lossless_finding(
-        Compared(METRIC, STAT, ALARM, 1 / ALARM, METHOD),
+        LosslessComparison(METRIC, STAT, ALARM, 1 / ALARM, METHOD),
         judged.outcome,
         judged.reason,
         f"sampled answers, pooled: {judged.words}",

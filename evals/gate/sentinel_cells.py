@@ -8,11 +8,11 @@ prompts of the same prefix. A lossless policy also compares how often the arms' 
 from collections.abc import Iterator, Sequence
 
 from collector.contract import Arm, Finding, Outcome, Reason, Role, SentinelAnswers, SentinelChange
-from evals.gate.lossless_finding import Compared, lossless_finding
+from evals.gate.lossless_finding import LosslessComparison, lossless_finding
 from evals.gate.measured import Obstacle
 from evals.policy import Policy
 from evals.sentinel_words import changed_words
-from evals.sentinels import Series
+from evals.sentinels import SentinelSeries
 from evals.stats import Insufficient, Interval
 from evals.stats.exchangeable import combined_p, group_p, order_p
 from evals.stats.holm import adjusted
@@ -23,7 +23,9 @@ MARGIN = 0.05
 """Share of the answers by which the candidate's may change more often than the baseline's."""
 
 
-def sentinel_answers(every: Sequence[Series], policy: Policy) -> tuple[SentinelAnswers, ...]:
+def sentinel_answers(
+    every: Sequence[SentinelSeries], policy: Policy
+) -> tuple[SentinelAnswers, ...]:
     """Return the answers by sentinel, launch and arm, and whether they depend on earlier requests.
 
     Each series is tested for an order in time and for a difference after its neighbour; Fisher's
@@ -54,14 +56,14 @@ _LIKELY = 0.2
 """Largest p value of a series that takes part in its arm's dependence."""
 
 
-def _tests(series: Series) -> tuple[float | None, float | None]:
+def _tests(series: SentinelSeries) -> tuple[float | None, float | None]:
     changed = series.changed
     if not changed.any():
         return None, None
     return order_p(changed), group_p(changed, series.after_neighbour)
 
 
-def _answers(series: Series, *, depends: bool) -> SentinelAnswers:
+def _answers(series: SentinelSeries, *, depends: bool) -> SentinelAnswers:
     return SentinelAnswers(
         sentinel=series.sentinel,
         arm=series.arm,
@@ -73,7 +75,7 @@ def _answers(series: Series, *, depends: bool) -> SentinelAnswers:
     )
 
 
-def _first_change(series: Series) -> SentinelChange | None:
+def _first_change(series: SentinelSeries) -> SentinelChange | None:
     place = series.first_change
     if place is None:
         return None
@@ -89,7 +91,7 @@ def _first_change(series: Series) -> SentinelChange | None:
     )
 
 
-def state_obstacles(every: Sequence[Series], policy: Policy) -> Iterator[Obstacle]:
+def state_obstacles(every: Sequence[SentinelSeries], policy: Policy) -> Iterator[Obstacle]:
     """Yield an obstacle for each arm whose answers depend on the requests before them.
 
     The candidate's state may do harm, which can still fail a cell; the baseline's makes it no
@@ -100,12 +102,12 @@ def state_obstacles(every: Sequence[Series], policy: Policy) -> Iterator[Obstacl
         yield Obstacle(Reason.STATE, words, bars_fail=of_baseline, bars_harm=of_baseline)
 
 
-def state_suspicions(every: Sequence[Series], policy: Policy) -> tuple[str, ...]:
+def state_suspicions(every: Sequence[SentinelSeries], policy: Policy) -> tuple[str, ...]:
     """Return a sentence for each arm whose answers depend on the requests before them."""
     return tuple(words for _, words in _dependent(every, policy))
 
 
-def _dependent(every: Sequence[Series], policy: Policy) -> Iterator[tuple[Arm, str]]:
+def _dependent(every: Sequence[SentinelSeries], policy: Policy) -> Iterator[tuple[Arm, str]]:
     found = sentinel_answers(every, policy)
     for arm in Arm:
         of_arm = [one for one in found if one.arm is arm and one.depends]
@@ -122,7 +124,7 @@ def _earliest(found: Sequence[SentinelAnswers]) -> str:
     return changed_words(first) + (f"; and {more} more" if more else "")
 
 
-def sentinel_findings(every: Sequence[Series], policy: Policy) -> tuple[Finding, ...]:
+def sentinel_findings(every: Sequence[SentinelSeries], policy: Policy) -> tuple[Finding, ...]:
     """Return a lossless policy's guard: the candidate's answers change no more often.
 
     The baseline's changes at the same requests show how often rounding alone changes an answer.
@@ -140,7 +142,7 @@ def sentinel_findings(every: Sequence[Series], policy: Policy) -> tuple[Finding,
     counts = f"candidate {alone + both} of {n} changed, baseline {other + both}: "
     return (
         lossless_finding(
-            Compared(METRIC, STAT, MARGIN, rules.alpha, METHOD),
+            LosslessComparison(METRIC, STAT, MARGIN, rules.alpha, METHOD),
             outcome,
             None if outcome is not Outcome.INCONCLUSIVE else Reason.TOO_FEW,
             f"answers to sentinels, pooled: {counts}{why}{_such(every, policy, outcome)}",
@@ -165,7 +167,7 @@ def _outcome(found: Interval | Insufficient, alpha: float) -> tuple[Outcome, str
     return Outcome.INCONCLUSIVE, f"{words}inconclusive, too few to decide"
 
 
-def _such(every: Sequence[Series], policy: Policy, outcome: Outcome) -> str:
+def _such(every: Sequence[SentinelSeries], policy: Policy, outcome: Outcome) -> str:
     """Return the candidate's sentinel that changed first, if the cell fails."""
     if outcome is not Outcome.FAIL:
         return ""
@@ -173,7 +175,7 @@ def _such(every: Sequence[Series], policy: Policy, outcome: Outcome) -> str:
     return f"; {_earliest(found)}"
 
 
-def _counts(every: Sequence[Series]) -> tuple[int, int, int, int]:
+def _counts(every: Sequence[SentinelSeries]) -> tuple[int, int, int, int]:
     """Count requests by which arm's answer changed: the candidate's alone, both, none, the other's.
 
     Only requests that both arms answered.

@@ -26,7 +26,7 @@ _Key = tuple[str, str, int]
 """Task, id of the case, and repeat."""
 
 
-class Choice(NamedTuple):
+class ImportChoice(NamedTuple):
     """What to read of the files."""
 
     format: str | None = None
@@ -44,7 +44,7 @@ class Arms(NamedTuple):
     """Cases that both have."""
 
 
-def read(baseline: Path, candidate: Path, choice: Choice) -> Arms:
+def read(baseline: Path, candidate: Path, choice: ImportChoice) -> Arms:
     """Read both arms' files; raises `ImportFileError` if they cannot be compared.
 
     They can if one evaluator of one version judged both by one metric, and each case that both

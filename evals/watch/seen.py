@@ -7,7 +7,7 @@ from zlib import crc32
 
 from collector.contract import Watch
 from evals.evidence import Evidence, Objects
-from evals.gate.likeness import LENGTH, Difference, asked_values, mixed, unlike_mixes
+from evals.gate.likeness import LENGTH, ArmDifference, asked_values, mixed, unlike_mixes
 from evals.gate.measured_times import again_words, timed_rows
 from evals.policy import Policy
 from evals.stats.sample_ratio import mix_p
@@ -54,7 +54,7 @@ def with_mixes(was: Mixes, evidence: Evidence) -> dict[str, dict[str, tuple[int,
     return found
 
 
-def unlike(watch: Watch, policy: Policy) -> Iterator[Difference]:
+def unlike(watch: Watch, policy: Policy) -> Iterator[ArmDifference]:
     """Yield the columns in which the arms of split traffic were asked for other mixes."""
     ps = [
         mix_p([c for _, c in bins.values()], [b for b, _ in bins.values()])

@@ -166,7 +166,7 @@ def test_minutes_become_hours(
         if part < 5:
             store.fold(at_most=1)
     start = 1_700_000_000 // 60 * 60
-    window = rollup_reads.Window(start + 1800, start + 4 * 3600 + 600)
+    window = rollup_reads.TimeWindow(start + 1800, start + 4 * 3600 + 600)
     with store.read() as connection:
         assert marks.read(connection).hours > 0
         assert list(rollup_check.differences(connection)) == []

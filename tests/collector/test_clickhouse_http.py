@@ -305,7 +305,9 @@ def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: 
             connection.execute(insert(tables.series), named)
         server.log()
         with store.read() as connection:
-            found = rollouts.summary(connection, "r", rollup_reads.Window(1500, 1500 + 20 * 3600))
+            found = rollouts.summary(
+                connection, "r", rollup_reads.TimeWindow(1500, 1500 + 20 * 3600)
+            )
     assert [(one.cohort, one.generations) for one in found] == [
         (one["cohort"], 20 * 60) for one in named
     ]

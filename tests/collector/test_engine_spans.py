@@ -60,7 +60,7 @@ def write(store: Store, *spans: Span) -> None:
 
 def stored(store: Store, rollout: str = "k4") -> tuple[Generation, ...]:
     with store.read() as connection:
-        wanted = generations.Filter(rollout)
+        wanted = generations.GenerationFilter(rollout)
         return generations.page(connection, wanted, content_of=None, limit=9).records
 
 

@@ -39,7 +39,7 @@ from collector.serving import grpc_connection
 from collector.serving.connections import Connections
 from collector.serving.grpc_call import Call
 from collector.serving.grpc_connection import GrpcConnection
-from collector.serving.grpc_reply import Reply, answered
+from collector.serving.grpc_reply import CallReply, answered
 from collector.store import Store
 
 KIB, MIB = 1024, 2**20
@@ -77,7 +77,7 @@ def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
     loop = uvloop.new_event_loop() if request.param == "uvloop" else asyncio.new_event_loop()
     messages: list[bytes] = []
 
-    async def serve(call: Call) -> Reply:
+    async def serve(call: Call) -> CallReply:
         await call.announced_bytes()
         async with call.message() as body:
             messages.append(body)

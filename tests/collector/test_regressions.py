@@ -141,7 +141,9 @@ def test_every_backend_orders_alike(
         settle(store)
         with store.read() as connection:
             assert not regressions.any_waiting(connection)
-            page = regressions.page(connection, regressions.Filter("k4"), limit=5, after=None)
+            page = regressions.page(
+                connection, regressions.RegressionFilter("k4"), limit=5, after=None
+            )
         assert [(one.prompt_id, one.change) for one in page.regressions] == [
             ("p1", -0.5),
             ("p2", pytest.approx(-0.2)),

@@ -147,7 +147,7 @@ def test_text_goes_sooner_and_takes_no_number(ten_days: Store) -> None:
     """Each generation is there as before, without its text."""
     retain(ten_days, Keep(content_s=3 * DAY_S))
     with ten_days.read() as connection:
-        wanted = generations.Filter("k4")
+        wanted = generations.GenerationFilter("k4")
         found = generations.page(connection, wanted, content_of=dialects.content, limit=100).records
         assert len(found) == 60
         assert sum(one.content is not None for one in found) == 3 * 6
@@ -258,10 +258,10 @@ def test_a_window_among_deleted_minutes_is_of_whole_hours(ten_days: Store) -> No
         kept_from = progress.read(connection, progress.MINUTES_FROM)
         assert kept_from % 3600 == 0
         window = rollup_reads.kept(
-            connection, rollup_reads.Window(kept_from - 5400, kept_from - 60)
+            connection, rollup_reads.TimeWindow(kept_from - 5400, kept_from - 60)
         )
         assert window == (kept_from - 7200, kept_from)
-        later = rollup_reads.Window(kept_from + 60, kept_from + 120)
+        later = rollup_reads.TimeWindow(kept_from + 60, kept_from + 120)
         assert rollup_reads.kept(connection, later, rollup_reads.BucketLength.MINUTE) == later
         with pytest.raises(RequestError, match="were deleted; ask for step=hour"):
             rollup_reads.kept(connection, window, rollup_reads.BucketLength.MINUTE)

@@ -36,7 +36,7 @@ def test_opening_again_keeps_what_is_stored(
         store.write(Batch(spans=prepare(received([encode(generation), odd_span]), KEEP)))
     with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
         page = generations.page(
-            connection, generations.Filter("k4"), content_of=dialects.content, limit=10
+            connection, generations.GenerationFilter("k4"), content_of=dialects.content, limit=10
         )
         assert page == ((generation,), None)
         assert traces.trace(connection, odd_span.trace_id) == (odd_span,)
@@ -151,7 +151,10 @@ def test_text_can_be_deleted_while_numbers_stay(
             connection.execute(metadata.tables["content"].delete())
         with store.read() as connection:
             page = generations.page(
-                connection, generations.Filter("k4"), content_of=dialects.content, limit=10
+                connection,
+                generations.GenerationFilter("k4"),
+                content_of=dialects.content,
+                limit=10,
             )
             assert page.records == (bare,)
             assert traces.trace(connection, bare.trace_id) == (encode(bare),)

@@ -3,7 +3,7 @@
 from collector.contract import Outcome, ScoredSpan
 from dashboard import answer_markup, markup
 from dashboard.divergence import divergence
-from dashboard.markup import Cell, Column
+from dashboard.markup import Column, TableCell
 
 
 def test_a_table_escapes_what_it_shows() -> None:
@@ -11,7 +11,7 @@ def test_a_table_escapes_what_it_shows() -> None:
     shown = markup.table(
         "<caption>",
         (Column("A & B", "note"), Column("n", number=True)),
-        [[Cell("<script>alert(1)</script>"), markup.numeric("1.23×", 1.2345678)]],
+        [[TableCell("<script>alert(1)</script>"), markup.numeric("1.23×", 1.2345678)]],
     )
     assert shown == (
         '<div class="dg-frame" tabindex="0" role="region" aria-label="&lt;caption&gt;">'

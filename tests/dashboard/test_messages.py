@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dashboard.messages import Message, answer, calls_tools, messages, reasoning, tools
+from dashboard.messages import PlainMessage, answer, calls_tools, messages, reasoning, tools
 
 
 def test_text_parts_are_joined() -> None:
@@ -17,8 +17,8 @@ def test_text_parts_are_joined() -> None:
         },
     ]
     assert messages(json.dumps(document)) == (
-        Message("system", "Be brief."),
-        Message("user", "a\nb"),
+        PlainMessage("system", "Be brief."),
+        PlainMessage("user", "a\nb"),
     )
 
 
@@ -67,14 +67,14 @@ def test_tools_are_shown_one_by_one() -> None:
 @pytest.mark.parametrize("document", ["not json", '{"role": "user"}', '["text"]', "3"])
 def test_what_cannot_be_read_is_shown_as_sent(document: str) -> None:
     """A stranger's document is never an error."""
-    assert messages(document) == (Message("unreadable", document),)
+    assert messages(document) == (PlainMessage("unreadable", document),)
 
 
 def test_plain_content_is_read() -> None:
     """The older shape, with `content` in place of parts, is read too."""
     assert messages('[{"role": "user", "content": "hi"}, {}]') == (
-        Message("user", "hi"),
-        Message("unknown", ""),
+        PlainMessage("user", "hi"),
+        PlainMessage("unknown", ""),
     )
 
 

@@ -12,7 +12,7 @@ from collector.client import Client
 from collector.contract import Arm
 from demo.collector_process import running
 from engine_adapter.engines.gpu_samples import GpuReader
-from engine_adapter.run.engine_samples import EngineSampler, Source, Tally, exported
+from engine_adapter.run.engine_samples import EngineSampler, MetricsPage, SampleTally, exported
 
 PAGE = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="m"} 3.0
@@ -28,11 +28,11 @@ def page(text: str) -> Route:
     return Route(reply, path="/metrics")
 
 
-def sampled(url: str, collector_url: str, *, at_least: int) -> Tally:
+def sampled(url: str, collector_url: str, *, at_least: int) -> SampleTally:
     """Sample a page until so many scrapes were sent or failed."""
 
-    async def sample() -> Tally:
-        source = Source(Arm.CANDIDATE, url, "vllm")
+    async def sample() -> SampleTally:
+        source = MetricsPage(Arm.CANDIDATE, url, "vllm")
         sampler = EngineSampler(
             [source],
             rollout="r",
@@ -87,4 +87,4 @@ def test_a_page_that_fails_is_counted_and_ends_nothing(tmp_path: Path) -> None:
 def test_a_page_that_is_none_is_refused() -> None:
     """Anything but the text format is an error of the scrape."""
     with pytest.raises(ValueError, match=r".+"):
-        exported("no {metrics", Source(Arm.BASELINE, "http://a/metrics", "vllm"), "r", 1)
+        exported("no {metrics", MetricsPage(Arm.BASELINE, "http://a/metrics", "vllm"), "r", 1)

@@ -20,7 +20,7 @@ from demo.collector_process import running
 from engine_adapter.engines.gpu_samples import METRICS, GpuReader, installed_nvml
 from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.records import Memory
-from engine_adapter.run.engine_samples import EngineSampler, Tally
+from engine_adapter.run.engine_samples import EngineSampler, SampleTally
 
 MIB = 2**20
 
@@ -102,10 +102,10 @@ def opened(nvml: Any) -> Iterator[GpuReader]:
         reader.close()
 
 
-def sampled(reader: GpuReader, collector_url: str, *, rounds: int) -> Tally:
+def sampled(reader: GpuReader, collector_url: str, *, rounds: int) -> SampleTally:
     """Sample GPUs alone until so much was sent or failed, or there is nothing to sample."""
 
-    async def sample() -> Tally:
+    async def sample() -> SampleTally:
         sampler = EngineSampler(
             [], rollout="r", collector_url=collector_url, every_s=0.01, gpus=reader
         )
@@ -238,7 +238,7 @@ def test_the_real_library_without_a_driver_gives_nothing(caplog: pytest.LogCaptu
     """No samples, no failure, and one line that says why."""
     assert installed_nvml() is pynvml
     with caplog.at_level(logging.INFO, logger="engine_adapter"):
-        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == Tally(0, 0)
+        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == SampleTally(0, 0)
     (record,) = caplog.records
     assert record.levelno == logging.INFO
     assert record.getMessage().startswith("GPUs are not sampled: ")
@@ -250,6 +250,6 @@ def test_without_the_library_nothing_is_sampled(
     """No samples, no failure, and one line that says what to install."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with caplog.at_level(logging.INFO, logger="engine_adapter"):
-        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == Tally(0, 0)
+        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == SampleTally(0, 0)
     (record,) = caplog.records
     assert "pip install 'draftgate[gpu]'" in record.getMessage()

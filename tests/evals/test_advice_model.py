@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evals.advice.forecast import forecasts, model
-from evals.advice.observations import Counts, Observation, Times
+from evals.advice.observations import Observation, StepCounts, Times
 from evals.advice.records import Estimate
 from evals.advice.scope_numbers import break_even, gap, numbers, trial
 from evals.advice.step_cost import split
@@ -109,7 +109,7 @@ def pair(number: int, accepted, k: int, step_s: float, base_s: float = 0.010) ->
     """Return a pair whose candidate takes its steps, and whose baseline a step a token."""
     accepted = np.asarray(accepted)
     tokens, ttft_s = int(accepted.sum()) + len(accepted) + 1, 0.05
-    counts = Counts(
+    counts = StepCounts(
         k=k,
         steps=len(accepted),
         decode_steps=len(accepted),

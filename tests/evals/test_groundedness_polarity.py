@@ -3,7 +3,7 @@
 import pytest
 
 from evals.evaluators.groundedness import polarity
-from evals.evaluators.groundedness.features import Values, Words
+from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.sentences import sentences_of
@@ -16,7 +16,7 @@ PASSAGES = indexed((TEXT,))
 def evidence(one: str, other: str) -> Values:
     """Return the features of a sentence beside another one."""
     ours, theirs = (
-        Words(sentences_of(text)[0], PASSAGES, shipped().rarity) for text in (one, other)
+        WordIds(sentences_of(text)[0], PASSAGES, shipped().rarity) for text in (one, other)
     )
     stems = [{t.form.stem for t in words.tokens} for words in (ours, theirs)]
     only = [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.evaluators.groundedness import slots
-from evals.evaluators.groundedness.features import Values, Words
+from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.sentences import sentences_of
@@ -18,7 +18,7 @@ PASSAGES = indexed((TEXT,))
 def evidence(one: str, other: str) -> Values:
     """Return the features of a sentence beside another one."""
     ours, theirs = (
-        Words(sentences_of(text)[0], PASSAGES, shipped().rarity) for text in (one, other)
+        WordIds(sentences_of(text)[0], PASSAGES, shipped().rarity) for text in (one, other)
     )
     return slots.evidence(ours, theirs, PASSAGES)
 

@@ -16,12 +16,19 @@ from twenty_prompts import MAX_TOKENS, MODELS, requests
 from collector.contract import Speculation
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.acceptance_counts import SpeculationCounts, VerifyStep
-from engine_adapter.engines.local import Draft, Drafter, DrafterMemory, DraftVerify, Job, Sampling
+from engine_adapter.engines.local import (
+    Draft,
+    Drafter,
+    DrafterMemory,
+    DraftVerify,
+    Job,
+    SamplerChain,
+)
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.drafters import ModelDrafter
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.prompt_lookup import PromptLookup
-from engine_adapter.engines.local.texts import Texts
+from engine_adapter.engines.local.texts import TokenTexts
 from engine_adapter.engines.model_folder import LoadedModel, ModelKey, ModelShelf, encode_chat
 
 _CAPACITY = 512
@@ -70,7 +77,7 @@ class LatestPair:
     def begin(self, prompts: Tensor, window: int) -> None:
         pass
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         del sampling
         (length,) = texts.lengths.tolist()
         text = texts.tokens[0, :length].tolist()
@@ -134,7 +141,7 @@ def _answer(loop: DraftVerify, target: LoadedModel, prompt: tuple[int, ...], k: 
     end = target.model.generation_config.eos_token_id
     ending = Ending(max_tokens=MAX_TOKENS, end_tokens=frozenset([end]))
     steps, stopped = list[VerifyStep](), list[VerifyStep]()
-    for step in loop.steps([Job(prompt=prompt, ending=endless)], Sampling()):
+    for step in loop.steps([Job(prompt=prompt, ending=endless)], SamplerChain()):
         (one,) = step.texts
         verified, grown = one.verify_step, len(ending.keep(one.token_ids))
         steps.append(verified)

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine_adapter.engines.local import Draft, DrafterMemory, Sampling
+from engine_adapter.engines.local import Draft, DrafterMemory, SamplerChain
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
-from engine_adapter.engines.local.texts import Texts
+from engine_adapter.engines.local.texts import TokenTexts
 
 
 class HiddenStateHead:
@@ -32,7 +32,7 @@ class HiddenStateHead:
     def begin(self, prompts: Tensor, window: int) -> None:
         pass
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         del sampling  # each guess is certain: accepted with the target's own probability
         guesses = self._logits(texts)[:, :k].argmax(-1)
         return Draft(guesses, torch.full_like(texts.lengths, guesses.shape[1]))
@@ -42,7 +42,7 @@ class HiddenStateHead:
         at = places[:, :, None].expand_as(seen.hidden)
         self._states.scatter_(1, at, seen.hidden)
 
-    def _logits(self, texts: Texts) -> Tensor:
+    def _logits(self, texts: TokenTexts) -> Tensor:
         """Return what each position's map says, (batch, positions, vocabulary)."""
         at = (texts.lengths - 2).clamp(min=0)[:, None, None].expand(-1, 1, self._states.shape[2])
         return torch.einsum("bw,kvw->bkv", self._states.gather(1, at)[:, 0], self._maps)
@@ -55,7 +55,7 @@ BRANCHES = (-1, -1, 0, 0, 1, 2, 2, 5)
 class HiddenStateTree(HiddenStateHead):
     """The same maps, of which each position's likeliest tokens branch, as Medusa's trees do."""
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         del sampling
         levels, ranks = places_of(BRANCHES[:k])
         likeliest = self._logits(texts).topk(max(ranks) + 1).indices
@@ -78,7 +78,7 @@ class DraftModelTree:
     def begin(self, prompts: Tensor, window: int) -> None:
         pass
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         del sampling
         parents = BRANCHES[:k]
         levels, ranks = places_of(parents)
@@ -110,7 +110,7 @@ def places_of(parents: tuple[int, ...]) -> tuple[list[int], list[int]]:
 class ReadingHead(HiddenStateHead):
     """A head that reads a length on the host before it proposes."""
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         if texts.lengths[0].item() > texts.capacity:
             raise ValueError("wanted a text within its capacity")
         return super().propose(texts, k, sampling)

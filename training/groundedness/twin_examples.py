@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
-from evals.evaluators.groundedness.features import Rarity, Reading, read
+from evals.evaluators.groundedness.features import Rarity, SentenceReading, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.shared_sentences import key, match_sentences
@@ -147,7 +147,7 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
 def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
     """Return the features of the differing sentences of both sides."""
     rows, labels, groups, kinds = [], [], [], []
-    context, known = "", dict[str, list[Reading]]()
+    context, known = "", dict[str, list[SentenceReading]]()
     for duel in duels:
         passages = indexed((duel.one.context,))
         one, other = duel.one.answer, duel.other.answer
@@ -170,8 +170,8 @@ def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
 
 
 def _differing(
-    duel: Duel, ours: Sequence[Reading], theirs: Sequence[Reading]
-) -> Iterator[tuple[Labelled, Reading, Reading | None]]:
+    duel: Duel, ours: Sequence[SentenceReading], theirs: Sequence[SentenceReading]
+) -> Iterator[tuple[Labelled, SentenceReading, SentenceReading | None]]:
     found = match_sentences([key(r.sentence) for r in ours], [key(r.sentence) for r in theirs])
     for a, b in found.pairs:
         yield duel.one, ours[a], theirs[b]

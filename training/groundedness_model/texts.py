@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from evals.evaluators.groundedness.features import Rarity, Reading, read
+from evals.evaluators.groundedness.features import Rarity, SentenceReading, read
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness_model.encoding import Chunk, Encoder, Part, memory
+from evals.evaluators.groundedness_model.encoding import Encoder, Part, PassageChunk, memory
 from evals.evaluators.groundedness_model.network import session
 from training.groundedness.data import Labelled
 from training.groundedness.examples import touched
@@ -72,7 +72,7 @@ class Reader:
         self, answers: Sequence[Labelled], first: int = 0, weight: float = 1.0
     ) -> Iterator[Example]:
         """Yield the answers' parts; answers are numbered from `first`."""
-        context, passages, chunks, states = None, Passages(()), list[Chunk](), list[Half]()
+        context, passages, chunks, states = None, Passages(()), list[PassageChunk](), list[Half]()
         for number, item in enumerate(answers, first):
             if item.context != context:
                 context, passages = item.context, Passages((item.context,))
@@ -96,7 +96,7 @@ def _example(
     number: int,
     item: Labelled,
     part: Part,
-    readings: Sequence[Reading],
+    readings: Sequence[SentenceReading],
     states: Half,
     seen: tuple[Half, ...],
     weight: float,

@@ -97,7 +97,7 @@ class Moments(NamedTuple):
     max: float
 
 
-class State(NamedTuple):
+class RollupState(NamedTuple):
     """The unpacked aggregate of many generations."""
 
     first_start_unix_ns: int
@@ -182,7 +182,7 @@ def merge_each(groups: Sequence[Sequence[Packed]]) -> list[Packed]:
     ]
 
 
-def unpack(packed: Packed) -> State:
+def unpack(packed: Packed) -> RollupState:
     """Unpack a merged state, in which each count, metric and bin has one record."""
     counts = dict.fromkeys(COUNTS, 0)
     for row in np.frombuffer(packed.counts, COUNT_RECORD):
@@ -200,7 +200,7 @@ def unpack(packed: Packed) -> State:
     bins: dict[str, dict[int, int]] = {}
     for metric, index, n in np.frombuffer(packed.bins, BIN_RECORD).tolist():
         bins.setdefault(METRICS[metric], {})[index] = n
-    return State(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
+    return RollupState(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
 
 
 def _observed_counts(

@@ -10,7 +10,7 @@ from engine_adapter.engines.local.drafters import (
 )
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.prompt_lookup import PromptLookup
-from engine_adapter.engines.local.sampling import Draft, Sampling
+from engine_adapter.engines.local.sampling import Draft, SamplerChain
 
 __all__ = [
     "Adaptive",
@@ -26,6 +26,6 @@ __all__ = [
     "Job",
     "ModelDrafter",
     "PromptLookup",
-    "Sampling",
+    "SamplerChain",
     "generate",
 ]

@@ -26,9 +26,9 @@ from engine_adapter.engines.local.records import (
     Memory,
     TextStep,
 )
-from engine_adapter.engines.local.sampling import Draft, Sampling, VerifyResult
+from engine_adapter.engines.local.sampling import Draft, SamplerChain, VerifyResult
 from engine_adapter.engines.local.step_clock import Mark, StepMarks, mark
-from engine_adapter.engines.local.texts import Texts, among
+from engine_adapter.engines.local.texts import TokenTexts, among
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class DraftVerify:
         self._none, self._drafter = NoDraft(), drafter or NoDraft()
         self._none.attach(self._target)
         held = self._drafter.attach(self._target)
-        self._texts = Texts(batch, capacity + k_max + 1, k_max, self._device)
+        self._texts = TokenTexts(batch, capacity + k_max + 1, k_max, self._device)
         self._ends = torch.tensor(end_tokens, dtype=torch.long, device=self._device)
         self._trees: dict[tuple[int, ...], DraftTree] = {}
         self._runner = runner_for(self._device) if captures else Direct()
@@ -78,7 +78,7 @@ class DraftVerify:
         )
 
     def step(
-        self, k: int, sampling: Sampling
+        self, k: int, sampling: SamplerChain
     ) -> tuple[Draft, VerifyResult, tuple[Mark, Mark, Mark]]:
         """Draft k tokens, verify them in one target pass, and extend the texts; k may be 0."""
         texts = self._texts
@@ -92,7 +92,7 @@ class DraftVerify:
         texts.extend(result.tokens, result.accepted + 1)
         return draft, result, (begun, drafted, verified)
 
-    def _draft(self, k: int, sampling: Sampling) -> Draft:
+    def _draft(self, k: int, sampling: SamplerChain) -> Draft:
         """Propose draft tokens; cut those after an end token or beyond the text's limit."""
         texts = self._texts
         draft = (self._drafter if k else self._none).propose(texts, k, sampling)
@@ -104,7 +104,7 @@ class DraftVerify:
         to_the_end = (~ended_before).long().cumprod(1).sum(1)
         return draft._replace(lengths=draft.lengths.minimum(to_the_end).minimum(room))
 
-    def _verify(self, draft: Draft, sampling: Sampling) -> VerifyResult:
+    def _verify(self, draft: Draft, sampling: SamplerChain) -> VerifyResult:
         """Run the target over the last token and the draft; return the tokens to keep."""
         texts, starts = self._texts, self._texts.lengths - 1
         fed, tree = torch.cat([texts.last, draft.tokens], 1), self._tree_of(draft)
@@ -129,7 +129,7 @@ class DraftVerify:
         return self._trees[draft.parents]
 
     def steps(
-        self, jobs: Sequence[Job], sampling: Sampling, *, keep_distributions: bool = False
+        self, jobs: Sequence[Job], sampling: SamplerChain, *, keep_distributions: bool = False
     ) -> Iterator[BatchStep]:
         """Yield each step until every job's ending has a reason; stop iterating to cancel all.
 
@@ -178,12 +178,12 @@ class DraftVerify:
 
 
 def generate(
-    loop: DraftVerify, jobs: Sequence[Job], sampling: Sampling | None = None
+    loop: DraftVerify, jobs: Sequence[Job], sampling: SamplerChain | None = None
 ) -> list[Generated]:
     """Return each job's answer."""
     begun_s = time.perf_counter()
     with torch.inference_mode():
-        steps = list(loop.steps(jobs, sampling or Sampling()))
+        steps = list(loop.steps(jobs, sampling or SamplerChain()))
     answers = []
     for text, job in enumerate(jobs):
         own = [(step.at_s, one) for step in steps for one in step.texts if one.text == text]

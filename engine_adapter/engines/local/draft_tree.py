@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine_adapter.engines.local.sampling import Draft, Sampling, VerifyResult
+from engine_adapter.engines.local.sampling import Draft, SamplerChain, VerifyResult
 
 
 class DraftTree:
@@ -49,7 +49,7 @@ class DraftTree:
         return (behind < 0)[:, None] | (near & within[:, None])
 
     def verify(
-        self, sampling: Sampling, logits: Tensor, draft: Draft, noise: Tensor
+        self, sampling: SamplerChain, logits: Tensor, draft: Draft, noise: Tensor
     ) -> tuple[VerifyResult, Tensor]:
         """Verify the tree by the target's logits, (batch, rows, vocabulary); return the kept path.
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
-from engine_adapter.engines.local.sampling import Draft, Sampling
-from engine_adapter.engines.local.texts import Texts
+from engine_adapter.engines.local.sampling import Draft, SamplerChain
+from engine_adapter.engines.local.texts import TokenTexts
 from engine_adapter.errors import EngineSetupError
 
 
@@ -40,7 +40,7 @@ class Drafter(Protocol):
         """Read new prompts without their last tokens; (batch, tokens), padded with 0."""
         ...
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         """Return k tokens to follow each text, drawn with `texts.noise[:, :k]` unless greedy.
 
         Fewer may be proposed; the caller cuts the returned lengths to the room left.
@@ -70,7 +70,7 @@ class NoDraft:
     def begin(self, prompts: Tensor, window: int) -> None:
         """Read nothing."""
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         """Propose nothing."""
         del texts, k, sampling
         return Draft(self._none, self._lengths)
@@ -99,7 +99,7 @@ class ModelDrafter:
         for _ in self._model.read(prompts, window):
             pass
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         """Return k tokens, drawn autoregressively."""
         starts = (texts.lengths - 1 - self._behind).clamp(min=0)
         fed = texts.tokens.gather(1, starts[:, None] + texts.places[: self._behind + 1])

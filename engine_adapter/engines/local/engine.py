@@ -21,7 +21,7 @@ from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.records import TextStep
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 from engine_adapter.engines.local.step_clock import StepMarks, running_totals
 from engine_adapter.engines.model_folder import ModelShelf, encode_chat
 from engine_adapter.engines.sampling import of_request
@@ -34,7 +34,7 @@ class _Pending:
     """A request with its state and results."""
 
     job: Job
-    sampling: Sampling
+    sampling: SamplerChain
     sampler: str | None
     """The sampling in the contract's notation."""
     arrived_s: float
@@ -94,10 +94,10 @@ class LocalEngine(Engine):
             stop_strings=self._route.stop,
             decode=self._decode,
         )
-        sampling = Sampling()
+        sampling = SamplerChain()
         if request.temperature > 0:
             top_p = 1.0 if request.top_p is None else request.top_p
-            sampling = Sampling(request.temperature, top_p, request.top_k or 0)
+            sampling = SamplerChain(request.temperature, top_p, request.top_k or 0)
         job = Job(prompt=prompt, ending=ending, seed=request.seed or 0)
         return _Pending(
             job=job,

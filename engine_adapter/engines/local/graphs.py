@@ -8,7 +8,7 @@ import torch
 T = TypeVar("T")
 
 
-class Runner(Protocol):
+class GraphRunner(Protocol):
     """Runs functions that depend only on their key and on tensors at fixed addresses."""
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
@@ -62,6 +62,6 @@ class CudaGraphs:
         return graph, found
 
 
-def runner_for(device: torch.device) -> Runner:
+def runner_for(device: torch.device) -> GraphRunner:
     """Return the runner for the device."""
     return CudaGraphs(device) if device.type == "cuda" else Direct()

@@ -5,8 +5,8 @@ from torch import Tensor
 
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.drafters import DrafterMemory
-from engine_adapter.engines.local.sampling import Draft, Sampling
-from engine_adapter.engines.local.texts import Texts, among
+from engine_adapter.engines.local.sampling import Draft, SamplerChain
+from engine_adapter.engines.local.texts import TokenTexts, among
 
 LONGEST = 2
 """Number of last tokens to match; if they do not occur earlier, match one fewer."""
@@ -29,7 +29,7 @@ class PromptLookup:
     def begin(self, prompts: Tensor, window: int) -> None:
         """Do nothing: `propose` searches the texts themselves."""
 
-    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         """Return up to k tokens; none if the text's last tokens do not occur earlier."""
         del sampling
         follows = torch.zeros_like(texts.lengths)  # start of a continuation; 0 means none
@@ -46,7 +46,7 @@ class PromptLookup:
         """Do nothing."""
 
     @staticmethod
-    def _earliest(texts: Texts, size: int) -> Tensor:
+    def _earliest(texts: TokenTexts, size: int) -> Tensor:
         """Return the position after the first earlier match of the last `size` tokens, else 0."""
         ahead = texts.places[:size]
         tail = texts.tokens.gather(1, (texts.lengths[:, None] - size + ahead).clamp(min=0))

@@ -14,9 +14,9 @@ import torch
 from engine_adapter.engines.local.decode import DraftVerify
 from engine_adapter.engines.local.draft_length import Fixed
 from engine_adapter.engines.local.drafters import Drafter
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 
-_SAMPLINGS = (Sampling(), Sampling(0.7, 0.9, 20))
+_SAMPLINGS = (SamplerChain(), SamplerChain(0.7, 0.9, 20))
 _CAPACITY = 64
 
 

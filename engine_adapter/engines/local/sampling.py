@@ -40,7 +40,7 @@ class VerifyResult(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplerChain:
     """Temperature, then top-k, then top-p (the smallest set with at least that probability)."""
 
     temperature: float = 0.0

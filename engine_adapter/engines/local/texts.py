@@ -9,7 +9,7 @@ _WINDOW = 128
 """The number of cache slots read is a multiple of this: few graphs, little wasted reading."""
 
 
-class Texts:
+class TokenTexts:
     """Token ids, (batch, capacity); those after a text's length are padding.
 
     Every tensor is allocated once and written in place, as captured CUDA graphs require.

@@ -12,7 +12,7 @@ _WITHOUT_BODY: Final = frozenset((204, 304))
 _LAST: Final = b"0\r\n\r\n"
 
 
-class Client(Protocol):
+class AnswerClient(Protocol):
     """The client connection that a response is written to."""
 
     def write(self, data: bytes) -> None:
@@ -35,7 +35,7 @@ class ClientAnswer:
     """Writes one response: `begin`, then `write`, then `end`."""
 
     def __init__(
-        self, client: Client, *, is_http_1_1: bool, bodyless: bool, keeps_alive: bool
+        self, client: AnswerClient, *, is_http_1_1: bool, bodyless: bool, keeps_alive: bool
     ) -> None:
         """`bodyless`: the request was a HEAD, so the head is sent and the body is not."""
         self._client = client

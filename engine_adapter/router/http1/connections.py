@@ -33,7 +33,7 @@ _Address = tuple[
 ]
 
 
-class Connections:
+class ConnectionPool:
     """A pool of connections to one URL, used from one event loop."""
 
     def __init__(self, url: URL, connect_s: float) -> None:

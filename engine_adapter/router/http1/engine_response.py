@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Final
 
-from engine_adapter.router.http1.connections import Connections
+from engine_adapter.router.http1.connections import ConnectionPool
 from engine_adapter.router.http1.engine_connection import EngineConnection
 from engine_adapter.router.transport import Receiver
 from engine_adapter.transport import Deadlines
@@ -22,7 +22,7 @@ class EngineResponse:
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ConnectionPool,
         connection: EngineConnection,
         deadlines: Deadlines,
         retries: int,

@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.router.http1.connections import Connections
+from engine_adapter.router.http1.connections import ConnectionPool
 from engine_adapter.router.http1.engine_connection import EngineConnection
 from engine_adapter.router.http1.engine_response import EngineResponse
 from engine_adapter.router.transport import EngineRequest
@@ -32,7 +32,7 @@ class EngineTransport:
         self._timeouts = timeouts
         base = URL(url.rstrip("/"))
         self._base_path = "" if base.raw_path == "/" else base.raw_path
-        self._connections = Connections(base.with_user(None), timeouts.connect_s)
+        self._connections = ConnectionPool(base.with_user(None), timeouts.connect_s)
         self._own_headers, self._has_key = _own_headers(base, api_key)
 
     async def handle_request(self, request: EngineRequest) -> EngineResponse:

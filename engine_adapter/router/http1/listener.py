@@ -9,7 +9,7 @@ from typing import Final, Self
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_connection import ClientConnection, RequestHandler
-from engine_adapter.router.settings import Limits
+from engine_adapter.router.settings import RouterLimits
 from listening.open_connections import OpenConnections
 
 _BACKLOG: Final = 1024
@@ -32,7 +32,7 @@ class Listener:
         host: str,
         port: int,
         *,
-        limits: Limits,
+        limits: RouterLimits,
         logger: logging.Logger,
     ) -> None:
         self._handler = handler

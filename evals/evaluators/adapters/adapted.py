@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class MetricInputs:
     """A metric's inputs."""
 
     question: str
@@ -50,7 +50,7 @@ class AdaptedMetric:
 
     def __init__(
         self,
-        judge: Callable[[Texts], MetricResult],
+        judge: Callable[[MetricInputs], MetricResult],
         *,
         name: str,
         version: str,
@@ -75,7 +75,7 @@ class AdaptedMetric:
         answer = answer_text(generation)
         if answer is None or generation.content is None:
             return unscored(self, generation, NOT_RECORDED)
-        texts = Texts(
+        texts = MetricInputs(
             question=prompt_transcript(generation),
             answer=answer,
             passages=generation.content.context,

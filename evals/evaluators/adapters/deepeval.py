@@ -6,7 +6,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricInputs, MetricResult
 from evals.evaluators.adapters.packages import (
     Package,
     construction_errors,
@@ -53,7 +53,7 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
     metric.async_mode = False
     case = PACKAGE.module("deepeval.test_case").LLMTestCase
 
-    def ask(texts: Texts) -> MetricResult:
+    def ask(texts: MetricInputs) -> MetricResult:
         passages = None if texts.passages is None else list(texts.passages)
         metric.measure(
             case(

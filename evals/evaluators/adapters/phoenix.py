@@ -5,7 +5,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricInputs, MetricResult
 from evals.evaluators.adapters.packages import (
     Package,
     construction_errors,
@@ -62,7 +62,7 @@ def adapted(
     wanted = {n for n, f in evaluator.input_schema.model_fields.items() if f.is_required()}
     require_recorded(name, wanted, _NEEDS.keys())
 
-    def ask(texts: Texts) -> MetricResult:
+    def ask(texts: MetricInputs) -> MetricResult:
         fields = {
             "input": texts.question,
             "output": texts.answer,

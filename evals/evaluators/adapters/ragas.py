@@ -7,7 +7,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricInputs, MetricResult
 from evals.evaluators.adapters.packages import (
     Package,
     construction_errors,
@@ -61,7 +61,7 @@ def adapted(metric: Any, *, name: str, model: str | None = None) -> AdaptedMetri
     # One event loop for all answers: the client's connections belong to the loop that opened them.
     runner = asyncio.Runner()
 
-    def ask(texts: Texts) -> MetricResult:
+    def ask(texts: MetricInputs) -> MetricResult:
         fields = {
             "user_input": texts.question,
             "response": texts.answer,

@@ -27,7 +27,7 @@ class Refused:
     reason: str
 
 
-class Runner(Protocol):
+class ProgramRunner(Protocol):
     """Judges programs. Safe to use from several threads; owns its processes until `close`."""
 
     def run(self, program: str, tests: str) -> Ran | Refused:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.evaluators.groundedness.features import Reading
+from evals.evaluators.groundedness.features import SentenceReading
 
 ABSENT = 0.69
 """For a number, or a cited passage, that does not exist."""
@@ -23,7 +23,7 @@ _LEFT_OUT = 8.0
 """The same for a negation left out, if the sentence has no other negation."""
 
 
-def excess(readings: Sequence[Reading]) -> NDArray[np.float64]:
+def excess(readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
     """Return each sentence's minimum log-odds above the threshold; −∞ if no check found anything.
 
     The checks are needed because the forests learned from long answers, in which few numbers are
@@ -32,7 +32,7 @@ def excess(readings: Sequence[Reading]) -> NDArray[np.float64]:
     return np.array([_excess(reading) for reading in readings], dtype=np.float64)
 
 
-def _excess(reading: Reading) -> float:
+def _excess(reading: SentenceReading) -> float:
     if reading.unexplained or reading.missing_passages:
         return ABSENT
     values = reading.values
@@ -42,7 +42,7 @@ def _excess(reading: Reading) -> float:
     return CONTRADICTION if contradicts or _is_strange(reading) else -np.inf
 
 
-def _is_strange(reading: Reading) -> bool:
+def _is_strange(reading: SentenceReading) -> bool:
     """Return whether a sentence about the subject shares no word with the passages."""
     values = reading.values
     return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from evals.evaluators.groundedness import polarity, slots, word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
-from evals.evaluators.groundedness.features import Reading, Values, Words
+from evals.evaluators.groundedness.features import SentenceReading, Values, WordIds
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
 
@@ -51,12 +51,12 @@ _NEGATIONS = tuple(f"negation_{name}" for name in polarity.NAMES)
 class _Difference:
     """A sentence and those of its words that the counterpart lacks."""
 
-    words: Words
+    words: WordIds
     own: frozenset[int]
     """Indices of the tokens that the counterpart lacks."""
 
 
-def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Values:
+def contrast(ours: SentenceReading, theirs: SentenceReading | None, passages: Passages) -> Values:
     """Return the features of our sentence beside theirs; `None`: it has no counterpart."""
     values: Values = {f"own_{name}": float(ours.values[name]) for name in _OF_READING}
     if theirs is None:
@@ -104,7 +104,7 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
     return values
 
 
-def _compared(words: Words) -> list[str]:
+def _compared(words: WordIds) -> list[str]:
     return [t.form.stem + "~" * t.form.is_past for t in words.tokens]
 
 
@@ -127,7 +127,7 @@ def _differences(
     return (*found, alike)
 
 
-def _near(words: Words, own: frozenset[int], passages: Passages) -> list[tuple[int, int]]:
+def _near(words: WordIds, own: frozenset[int], passages: Passages) -> list[tuple[int, int]]:
     """Return the stretches that best support the words which both sentences share."""
     weights = {
         row: weight
@@ -225,7 +225,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
 
 
 def _wholes(
-    words: Words, own: frozenset[int], asked: Sequence[int], passages: Passages
+    words: WordIds, own: frozenset[int], asked: Sequence[int], passages: Passages
 ) -> list[float]:
     """Return, for each word asked for, how much of the shared words is near one of its places.
 

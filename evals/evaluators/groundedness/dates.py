@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.token import Form, Token
+from evals.evaluators.groundedness.token import NormalForm, Token
 
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -99,11 +99,11 @@ def _date_at(tokens: Sequence[Token | None], at: int) -> tuple[int, int] | None:
     return (at + 1, at) if one.form.is_number else (at, at + 1)
 
 
-def _month(month: int) -> Form:
+def _month(month: int) -> NormalForm:
     """Return the form of a month; `may` is a word without content too."""
     name = _STEMS[month - 1]
-    return Form(name, is_content=name != "may")
+    return NormalForm(name, is_content=name != "may")
 
 
-def _number(digits: str) -> Form:
-    return Form(digits.lstrip("0") or "0", is_number=True)
+def _number(digits: str) -> NormalForm:
+    return NormalForm(digits.lstrip("0") or "0", is_number=True)

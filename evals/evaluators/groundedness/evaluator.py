@@ -21,7 +21,7 @@ from evals.evaluators.groundedness.judgement import (
 )
 from evals.evaluators.groundedness.language import why_unreadable
 from evals.evaluators.groundedness.model import shipped
-from evals.evaluators.groundedness.passages import Passages, Span
+from evals.evaluators.groundedness.passages import Passages, PassageSpan
 
 _Judge = Callable[[str, tuple[str, ...], str], Judgement | None]
 """Judges an answer, given its passages and question."""
@@ -174,7 +174,7 @@ def _explanation(answer: str, passages: Passages, judgement: Judgement, threshol
     return "\n".join(lines)
 
 
-def _quoted(passages: Passages, span: Span) -> str:
+def _quoted(passages: Passages, span: PassageSpan) -> str:
     text = passages.texts[span.passage][span.start : span.end]
     return f"passage {span.passage + 1}, {_shortened(' '.join(text.split()))!r}"
 

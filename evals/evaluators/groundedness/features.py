@@ -38,7 +38,7 @@ class Rarity:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SentenceReading:
     """A sentence's features, and the findings that they are made from."""
 
     sentence: Sentence
@@ -55,11 +55,11 @@ class Reading:
     """Numbers of passages that the sentence names and that do not exist."""
     other_units: tuple[tuple[str, str], ...]
     """Result of `units.other_units`."""
-    words: "Words"
+    words: "WordIds"
     values: Values
 
 
-class Words:
+class WordIds:
     """A sentence's words as ids of the passages' words; −1 for a word that no passage contains."""
 
     def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
@@ -88,9 +88,9 @@ def read(
     sentences: Sequence[Sentence],
     passages: Passages,
     rarity: Rarity,
-    known: Sequence[Reading] = (),
+    known: Sequence[SentenceReading] = (),
     question: str = "",
-) -> list[Reading]:
+) -> list[SentenceReading]:
     """Return each sentence's features, including those of the whole answer.
 
     `known` are readings of another answer on the same passages; a sentence that both answers have
@@ -109,15 +109,15 @@ def read(
     return readings
 
 
-def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
+def matrix(readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
     """Return the features as a matrix: one row per sentence, columns in the order of `NAMES`."""
     return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
 
 
 def _read(
     text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: Question
-) -> Reading:
-    words = Words(sentence, passages, rarity)
+) -> SentenceReading:
+    words = WordIds(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
     best = int(support.argmax())
     start = max(best * STRIDE - _AROUND, 0)
@@ -141,12 +141,12 @@ def _read(
     values["numbers_unexplained"] = len(numbers)
     missing = tuple(n for n in cited_passages(sentence.text) if passages.lacks(n))
     units = other_units(words.tokens, words.rows, text, passages)
-    return Reading(
+    return SentenceReading(
         sentence, start, end, found, spliced, absent, numbers, missing, units, words, values
     )
 
 
-def _moved(reading: Reading, sentence: Sentence) -> Reading:
+def _moved(reading: SentenceReading, sentence: Sentence) -> SentenceReading:
     """Return a reading of the same sentence in another answer, with the offsets moved."""
     by = sentence.start - reading.sentence.start
     absent, numbers = (
@@ -162,7 +162,7 @@ def _moved(reading: Reading, sentence: Sentence) -> Reading:
     )
 
 
-def _kind(sentence: Sentence, words: Words) -> Values:
+def _kind(sentence: Sentence, words: WordIds) -> Values:
     return {
         "words": len(words.tokens),
         "content_words": len(words.content),
@@ -174,7 +174,7 @@ def _kind(sentence: Sentence, words: Words) -> Values:
     }
 
 
-def _absence(words: Words) -> Values:
+def _absence(words: WordIds) -> Values:
     """Measure the words that no passage contains."""
     absent = {token.form.stem: weight for token, weight in words.absent}
     plain = [weight for token, weight in words.absent if not token.is_name]
@@ -192,7 +192,7 @@ def _absence(words: Words) -> Values:
     }
 
 
-def _specifics(words: Words, inside: frozenset[int], passages: Passages) -> Values:
+def _specifics(words: WordIds, inside: frozenset[int], passages: Passages) -> Values:
     """Measure whether numbers and names are in the passages, near the same words."""
     values: Values = {}
     for name in ("number", "name"):
@@ -223,7 +223,7 @@ def _compared(found: Differences) -> Values:
     }
 
 
-def _spliced(found: Sequence[WordChange], words: Words, passages: Passages) -> Values:
+def _spliced(found: Sequence[WordChange], words: WordIds, passages: Passages) -> Values:
     values: Values = {"splices": len(found)}
     for kind in KINDS:
         values[f"splice_{kind}"] = max((s.strength for s in found if s.kind == kind), default=0.0)
@@ -237,7 +237,7 @@ def _spliced(found: Sequence[WordChange], words: Words, passages: Passages) -> V
     return values
 
 
-def _runs(words: Words, passages: Passages) -> Values:
+def _runs(words: WordIds, passages: Passages) -> Values:
     """Measure how much is copied: runs of words that are runs in the passages too."""
     rows = words.rows
     pairs = [pair in passages.pairs for pair in pairwise(rows)]
@@ -257,7 +257,7 @@ def _runs(words: Words, passages: Passages) -> Values:
     }
 
 
-def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
+def _attributed(sentence: Sentence, words: WordIds, passages: Passages) -> Values:
     """Measure the support by the passages that the sentence names, such as `Passage 2`."""
     named = [place for n in sentence.attributed_to if (place := passages.labelled(n))]
     if not named:
@@ -268,7 +268,7 @@ def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
     return {"attributed": 1.0, "attributed_support": support, "attributed_loss": loss}
 
 
-def _question_features(words: Words, question: Question) -> Values:
+def _question_features(words: WordIds, question: Question) -> Values:
     """Measure the question's words, and words that neither it nor a passage contains."""
     stems, own = question.stems, {t.form.stem for t in words.content}
     unasked = [(token, weight) for token, weight in words.absent if token.form.stem not in stems]
@@ -281,7 +281,9 @@ def _question_features(words: Words, question: Question) -> Values:
     }
 
 
-def _add_answer(readings: Sequence[Reading], passages: Passages, question: Question) -> None:
+def _add_answer(
+    readings: Sequence[SentenceReading], passages: Passages, question: Question
+) -> None:
     """Add the features of the whole answer and its question to each sentence."""
     stems, held = question.stems, sum(stem in passages.ids for stem in question.stems)
     shares = [r.values["absent_share"] for r in readings]

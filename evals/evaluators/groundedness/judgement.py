@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
-from evals.evaluators.groundedness.features import Reading, matrix, read
+from evals.evaluators.groundedness.features import SentenceReading, matrix, read
 from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
-from evals.evaluators.groundedness.passages import Passages, Span
+from evals.evaluators.groundedness.passages import Passages, PassageSpan
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
 MAX_ANSWER_CHARACTERS = 50_000
@@ -29,7 +29,7 @@ _MAX_WORD = 40
 class SentenceJudgement:
     """The probability that one sentence is unsupported."""
 
-    reading: Reading
+    reading: SentenceReading
     probability: float
     instead: str | None = None
     """The counterpart in the other answer of the pair; None if none was compared."""
@@ -43,7 +43,7 @@ class SentenceJudgement:
         """Describe what in the sentence the passages do not support."""
         return _reason(self.reading, answer)
 
-    def nearest(self, passages: Passages) -> Span | None:
+    def nearest(self, passages: Passages) -> PassageSpan | None:
         """Return the nearest stretch of the passages."""
         return passages.span(self.reading.start, self.reading.end)
 
@@ -75,14 +75,14 @@ class JudgedAnswer:
     """An answer's sentences, each judged by itself."""
 
     text: str
-    readings: Sequence[Reading]
+    readings: Sequence[SentenceReading]
     probabilities: NDArray[np.float64]
     """One for each sentence."""
     probability: float
     """The whole answer's."""
 
 
-Odds = Callable[[str, Sequence[Reading]], NDArray[np.float64]]
+Odds = Callable[[str, Sequence[SentenceReading]], NDArray[np.float64]]
 """Maps an answer and its sentences' readings to the sentences' log-odds of being unsupported."""
 
 
@@ -98,7 +98,7 @@ class SentenceJudge:
     """Gives word rarities, and the contrast forest for sentences beside a counterpart."""
     question: str = ""
 
-    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> JudgedAnswer | None:
+    def sentences(self, answer: str, known: Sequence[SentenceReading] = ()) -> JudgedAnswer | None:
         """Judge an answer's sentences; `None` if it has none. `known` is as for `read`.
 
         A check's finding overrides lower log-odds.
@@ -127,7 +127,7 @@ def by_forests(passages: Passages, question: str = "", model: Model | None = Non
     """Return a judge that uses only the forests, by default the shipped ones."""
     known = model or shipped()
 
-    def odds(_: str, readings: Sequence[Reading]) -> NDArray[np.float64]:
+    def odds(_: str, readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
         return known.raw(matrix(readings))
 
     return SentenceJudge(passages, odds, known.calibration, known, question)
@@ -185,7 +185,7 @@ indexed = _Indexes()
 """Returns the index of some passages; one cache for all evaluators of the process."""
 
 
-def _reason(reading: Reading, text: str) -> str:
+def _reason(reading: SentenceReading, text: str) -> str:
     """Describe what the passages do not support: the strongest finding."""
     found = reading.differences
     numbers = [text[t.start : t.end] for t in reading.unexplained]

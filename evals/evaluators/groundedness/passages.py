@@ -22,7 +22,7 @@ _NUMBERED = re.compile(r"^\s*passage\s+(\d{1,2})\s*:", re.IGNORECASE | re.MULTIL
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class PassageSpan:
     """A range of characters in one passage."""
 
     passage: int
@@ -42,7 +42,7 @@ class Passages:
         self._starts: list[int] = []
         self._texts_of: list[int] = []
         self._labels: list[tuple[int, int]] = []
-        self.pieces: list[Span] = []
+        self.pieces: list[PassageSpan] = []
         """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
             self._append(number, text)
@@ -89,7 +89,7 @@ class Passages:
         """Whether the passages contain no words."""
         return not self.ids
 
-    def span(self, start: int, end: int) -> Span | None:
+    def span(self, start: int, end: int) -> PassageSpan | None:
         """Return the characters of places in `range(start, end)`, cut at the first passage's end.
 
         `None` if no word is there.
@@ -100,7 +100,7 @@ class Passages:
         piece = bisect_right(self._starts, begin) - 1
         until = self._starts[piece + 1] if piece + 1 < len(self._starts) else len(self.places)
         held = [t for t in self.places[begin : min(end, until)] if t is not None]
-        return Span(self._texts_of[piece], held[0].start, held[-1].end)
+        return PassageSpan(self._texts_of[piece], held[0].start, held[-1].end)
 
     def labelled(self, number: int) -> tuple[int, int] | None:
         """Return the start and end place of the passage that has this number; `None` if none."""
@@ -120,7 +120,7 @@ class Passages:
         tokens = tokens_of(text)
         marked = 0
         for label, begin, end in _pieces(text, number):
-            self.pieces.append(Span(number - 1, marked, end))
+            self.pieces.append(PassageSpan(number - 1, marked, end))
             marked = end
             if self.places:
                 self.places += [None] * _GAP

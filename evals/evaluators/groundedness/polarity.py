@@ -7,7 +7,7 @@ is weighed by how many of them stand there; it is denied if a negative word stan
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from evals.evaluators.groundedness.features import Values, Words
+from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
 
@@ -39,7 +39,7 @@ def is_negative(token: Token) -> bool:
 
 
 def evidence(
-    ours: Words, own: frozenset[int], theirs: Words, other: frozenset[int], passages: Passages
+    ours: WordIds, own: frozenset[int], theirs: WordIds, other: frozenset[int], passages: Passages
 ) -> Values:
     """Return the features named in `NAMES`; `own` and `other` are the indices that differ."""
     here, there = (
@@ -62,7 +62,7 @@ def evidence(
     }
 
 
-def _weighed(words: Words, at: int, passages: Passages) -> Iterator[tuple[float, bool]]:
+def _weighed(words: WordIds, at: int, passages: Passages) -> Iterator[tuple[float, bool]]:
     """Yield the weight in [0, 1] of each place of the governed words, and whether it is denied."""
     behind = _held(words, range(at + 1, min(at + 1 + _REACH, len(words.rows))))[:_SCOPE]
     before = _held(words, range(at - 1, -1, -1))[:_SCOPE]
@@ -76,7 +76,7 @@ def _weighed(words: Words, at: int, passages: Passages) -> Iterator[tuple[float,
             yield weight, _is_denied(passages.places[max(place - _BEFORE, 0) : place + 1])
 
 
-def _held(words: Words, places: Sequence[int]) -> list[tuple[int, float]]:
+def _held(words: WordIds, places: Sequence[int]) -> list[tuple[int, float]]:
     return [
         (words.rows[at], words.row_weights[at])
         for at in places

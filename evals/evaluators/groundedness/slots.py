@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from evals.evaluators.groundedness.features import Values, Words
+from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.passages import Passages
 
 NOTHING = -9.0
@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     negated: bool
 
 
-def evidence(ours: Words, theirs: Words, passages: Passages) -> Values:
+def evidence(ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
     """Return the features of all slots, named as in `NAMES`."""
     every = [_of_slot(slot, ours, theirs, passages) for slot in _slots(ours, theirs)]
     found = [one for one in every if one["anchored"] > 0]
@@ -48,7 +48,7 @@ def evidence(ours: Words, theirs: Words, passages: Passages) -> Values:
     return values
 
 
-def _slots(ours: Words, theirs: Words) -> list[_Slot]:
+def _slots(ours: WordIds, theirs: WordIds) -> list[_Slot]:
     """Return the slots; swapped sentences give swapped slots."""
     a, b = ([t.form.stem + "~" * t.form.is_past for t in w.tokens] for w in (ours, theirs))
     if swapped := b < a:
@@ -58,7 +58,7 @@ def _slots(ours: Words, theirs: Words) -> list[_Slot]:
     return [_Slot(slot.theirs, slot.ours) for slot in slots] if swapped else slots
 
 
-def _of_slot(slot: _Slot, ours: Words, theirs: Words, passages: Passages) -> Values:
+def _of_slot(slot: _Slot, ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
     own, other = ([w.rows[at] for at in s] for w, s in ((ours, slot.ours), (theirs, slot.theirs)))
     common = set(own) & set(other)
     only_own, only_other = ([r for r in rows if r not in common] for rows in (own, other))
@@ -83,11 +83,11 @@ def _of_slot(slot: _Slot, ours: Words, theirs: Words, passages: Passages) -> Val
     }
 
 
-def _negates(words: Words, slot: range) -> bool:
+def _negates(words: WordIds, slot: range) -> bool:
     return any(words.tokens[at].form.is_negator for at in slot)
 
 
-def _anchors(slot: range, words: Words) -> dict[int, float]:
+def _anchors(slot: range, words: WordIds) -> dict[int, float]:
     """Return the weights of the nearest content words on both sides that the passages have."""
     before = [at for at in range(slot.start) if words.tokens[at].form.is_content]
     behind = [at for at in range(slot.stop, len(words.tokens)) if words.tokens[at].form.is_content]

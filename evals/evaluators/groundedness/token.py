@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Form(NamedTuple):
+class NormalForm(NamedTuple):
     """The normalized form in which words are compared."""
 
     stem: str
@@ -17,7 +17,7 @@ class Form(NamedTuple):
 class Token(NamedTuple):
     """A word at its place in a text."""
 
-    form: Form
+    form: NormalForm
     start: int
     end: int
     is_name: bool

@@ -19,10 +19,10 @@ from evals.evaluators.groundedness.lexicon import (
 )
 from evals.evaluators.groundedness.plain import plain
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.token import Form, Token
+from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
-__all__ = ["Form", "Token", "form_of", "synonyms_of", "tokens_of"]
+__all__ = ["NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
 
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
@@ -62,7 +62,9 @@ def tokens_of(text: str) -> list[Token]:
             found += dates.date_tokens(word, start)
         elif match["power"]:
             found.append(
-                Token(Form(number_words.power(word), is_number=True), start, end, is_name=False)
+                Token(
+                    NormalForm(number_words.power(word), is_number=True), start, end, is_name=False
+                )
             )
         elif found and word.lower() in _SUFFIXES and _follows(found[-1], start):
             continue
@@ -122,21 +124,21 @@ def _parts(word: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=65_536)
-def form_of(word: str) -> Form:
+def form_of(word: str) -> NormalForm:
     """Return the normalized form of one word."""
     lower = unicodedata.normalize("NFC", _INVISIBLE.sub("", word).lower().replace("’", "'"))
     if not lower or lower[0].isdigit():
-        return Form(_number(lower), is_number=True)
+        return NormalForm(_number(lower), is_number=True)
     if lower in _SYMBOLS:
-        return Form(_SYMBOLS[lower], is_content=False)
+        return NormalForm(_SYMBOLS[lower], is_content=False)
     negator = lower in NEGATORS or lower.endswith("n't")
     if lower in STOP_WORDS or negator:
-        return Form(lower, is_content=False, is_negator=negator)
+        return NormalForm(lower, is_content=False, is_negator=negator)
     if (number := _NUMBERS.get(lower)) is not None:
-        return Form(str(number), is_number=True)
+        return NormalForm(str(number), is_number=True)
     lower = MONTHS.get(lower, lower).removesuffix("'s").removesuffix("s'")
     base = base_forms().get(lower, lower)
-    return Form(stem(base_forms().get(base, base)), is_past=_is_past(lower))
+    return NormalForm(stem(base_forms().get(base, base)), is_past=_is_past(lower))
 
 
 def _is_past(word: str) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from evals.evaluators.groundedness.features import Rarity, Reading
-from evals.evaluators.groundedness.passages import Passages, Span
+from evals.evaluators.groundedness.features import Rarity, SentenceReading
+from evals.evaluators.groundedness.passages import Passages, PassageSpan
 from evals.evaluators.groundedness_model.word_features import (
     COLUMNS,
     WORD_MARKS,
@@ -29,11 +29,11 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class PassageChunk:
     """A chunk of a passage."""
 
     ids: Ints
-    span: Span
+    span: PassageSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,13 @@ class Encoder:
         self._rarity = rarity
         self._ends = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
 
-    def chunks(self, passages: Passages) -> list[Chunk]:
+    def chunks(self, passages: Passages) -> list[PassageChunk]:
         """Return all passages in chunks; the chunks of one passage are nearly equal in length."""
         return [chunk for piece in passages.pieces for chunk in self._chunks(piece, passages)]
 
-    def parts(self, text: str, readings: Sequence[Reading], passages: Passages) -> list[Part]:
+    def parts(
+        self, text: str, readings: Sequence[SentenceReading], passages: Passages
+    ) -> list[Part]:
         """Split an answer into parts of at most `MAX_PART` wordpieces."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids = np.array(encoding.ids, dtype=np.int64)
@@ -100,7 +102,7 @@ class Encoder:
             )
         return parts
 
-    def _chunks(self, piece: Span, passages: Passages) -> Iterator[Chunk]:
+    def _chunks(self, piece: PassageSpan, passages: Passages) -> Iterator[PassageChunk]:
         text = passages.texts[piece.passage][piece.start : piece.end]
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids, offsets = np.array(encoding.ids, dtype=np.int64), encoding.offsets
@@ -108,14 +110,14 @@ class Encoder:
             return
         for part in np.array_split(np.arange(len(ids)), -(-len(ids) // (MAX_CHUNK - 2))):
             start, end = offsets[part[0]][0], offsets[part[-1]][1]
-            span = Span(piece.passage, piece.start + start, piece.start + end)
-            yield Chunk(self._with_special_tokens(ids[part]), span)
+            span = PassageSpan(piece.passage, piece.start + start, piece.start + end)
+            yield PassageChunk(self._with_special_tokens(ids[part]), span)
 
     def _with_special_tokens(self, ids: Ints) -> Ints:
         return np.concatenate([[self._ends[0]], ids, [self._ends[1]]])
 
     def _marks_of_wordpieces(
-        self, readings: Sequence[Reading], passages: Passages, offsets: NDArray[np.int64]
+        self, readings: Sequence[SentenceReading], passages: Passages, offsets: NDArray[np.int64]
     ) -> Floats:
         """Return each wordpiece's marks, which are those of its word."""
         tokens = [token for reading in readings for token in reading.sentence.tokens]
@@ -128,7 +130,9 @@ class Encoder:
         return np.asarray(table[np.where(outside, len(tokens), at)])
 
 
-def memory(chunks: Sequence[Chunk], readings: Sequence[Reading], passages: Passages) -> list[int]:
+def memory(
+    chunks: Sequence[PassageChunk], readings: Sequence[SentenceReading], passages: Passages
+) -> list[int]:
     """Return the indices of the chunks to compare sentences with: all, or the nearest that fit."""
     sizes = [len(chunk.ids) for chunk in chunks]
     if sum(sizes) <= MAX_MEMORY:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from evals.evaluators.groundedness.evaluator import Groundedness
-from evals.evaluators.groundedness.features import Reading, matrix
+from evals.evaluators.groundedness.features import SentenceReading, matrix
 from evals.evaluators.groundedness.judgement import SentenceJudge, indexed
 from evals.evaluators.groundedness.model import Floats, shipped
 from evals.evaluators.groundedness_model.network import Context, Network
@@ -37,7 +37,7 @@ class GroundednessModel(Groundedness):
         odds = partial(self._odds, context)
         return SentenceJudge(context.passages, odds, calibration, shipped(), question)
 
-    def _odds(self, context: Context, text: str, readings: Sequence[Reading]) -> Floats:
+    def _odds(self, context: Context, text: str, readings: Sequence[SentenceReading]) -> Floats:
         forests = shipped().parts(matrix(readings))
         return self._network.blend.odds(forests, self._network.log_odds(text, readings, context))
 

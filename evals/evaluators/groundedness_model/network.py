@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.errors import EvaluatorError
-from evals.evaluators.groundedness.features import Rarity, Reading
+from evals.evaluators.groundedness.features import Rarity, SentenceReading
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness_model.blend import from_json
 
@@ -68,7 +68,7 @@ class Network:
         return Context(passages, self._encoder.chunks(passages))
 
     def log_odds(
-        self, text: str, readings: Sequence[Reading], context: Context
+        self, text: str, readings: Sequence[SentenceReading], context: Context
     ) -> NDArray[np.float64]:
         """Return the log-odds of each sentence being unsupported."""
         found = []
@@ -86,7 +86,7 @@ class Network:
             found.append(self._upper.run(None, inputs)[0][0])
         return np.asarray(np.concatenate(found), dtype=np.float64)
 
-    def _memory(self, context: Context, readings: Sequence[Reading]) -> Floats:
+    def _memory(self, context: Context, readings: Sequence[SentenceReading]) -> Floats:
         chosen = self._encoding.memory(context.chunks, readings, context.passages)
         return np.concatenate([self._chunk_states(context, at) for at in chosen], axis=1)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.evaluators.groundedness.features import NAMES, Rarity, Reading, matrix
+from evals.evaluators.groundedness.features import NAMES, Rarity, SentenceReading, matrix
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token
 from evals.evaluators.groundedness.word_changes import KINDS
@@ -22,7 +22,7 @@ COLUMNS = (*WORD_MARKS, *NAMES)
 Floats = NDArray[np.float32]
 
 
-def word_marks(reading: Reading, passages: Passages, rarity: Rarity) -> Floats:
+def word_marks(reading: SentenceReading, passages: Passages, rarity: Rarity) -> Floats:
     """Return one row of marks for each word of a sentence."""
     tokens = reading.sentence.tokens
     rows = [passages.ids.get(token.form.stem, -1) for token in tokens]
@@ -38,7 +38,7 @@ def word_marks(reading: Reading, passages: Passages, rarity: Rarity) -> Floats:
     return found
 
 
-def sentence_marks(readings: Sequence[Reading]) -> Floats:
+def sentence_marks(readings: Sequence[SentenceReading]) -> Floats:
     """Return the features of each sentence, as sign(x)·log(1 + |x|) to shorten long tails."""
     rows = matrix(readings)
     return np.asarray(np.sign(rows) * np.log1p(np.abs(rows)), dtype=np.float32)

@@ -25,7 +25,7 @@ class JudgeError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JudgeAnswer:
     """The judge's reply, with its tokens and cost."""
 
     text: str
@@ -49,7 +49,7 @@ class Endpoint:
         """Close the connections."""
         self._http.close()
 
-    def complete(self, messages: Sequence[Message], *, sample: int = 0) -> Answer:
+    def complete(self, messages: Sequence[Message], *, sample: int = 0) -> JudgeAnswer:
         """Return the judge's reply, from the cache if the same messages and `sample` are in it.
 
         Raises `JudgeError` after the last attempt, or at once for a status that is not retried.
@@ -62,13 +62,13 @@ class Endpoint:
         }
         digest = _digest(self._settings.url, body, sample)
         if self._cache is not None and (cached := self._cache.get(digest)) is not None:
-            return Answer(str(cached["text"]), None, None, 0.0)
+            return JudgeAnswer(str(cached["text"]), None, None, 0.0)
         answer = self._request(body)
         if self._cache is not None:
             self._cache.put(digest, {"text": answer.text})
         return answer
 
-    def _request(self, body: Mapping[str, object]) -> Answer:
+    def _request(self, body: Mapping[str, object]) -> JudgeAnswer:
         failure = "nothing"
         for attempt in range(self._settings.attempts):
             self._wait_for_rate_limit()
@@ -100,7 +100,7 @@ class Endpoint:
         time.sleep(max(0.0, self._next_s - now))
         self._next_s = max(now, self._next_s) + 1 / self._settings.requests_per_s
 
-    def _read(self, response: httpx.Response) -> Answer | None:
+    def _read(self, response: httpx.Response) -> JudgeAnswer | None:
         """Return the first choice as an answer; `None` if the body has no text there."""
         try:
             document = response.json()
@@ -113,7 +113,7 @@ class Endpoint:
         usage = usage if isinstance(usage, dict) else {}
         tokens = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
         prompt, completion = (n if isinstance(n, int) and n >= 0 else None for n in tokens)
-        return Answer(text, prompt, completion, self._cost_usd(prompt, completion))
+        return JudgeAnswer(text, prompt, completion, self._cost_usd(prompt, completion))
 
     def _cost_usd(self, prompt: int | None, completion: int | None) -> float | None:
         prices = self._settings.prices

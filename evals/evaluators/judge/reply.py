@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evals.evaluators.judge.endpoint import Answer, Endpoint, Message
+from evals.evaluators.judge.endpoint import Endpoint, JudgeAnswer, Message
 from evals.evaluators.judge.prompts import REPAIR
 
 R = TypeVar("R")
@@ -58,6 +58,6 @@ def json_object(text: str) -> Mapping[str, Any]:
     raise UnusableReplyError(problem)
 
 
-def _sum(*answers: Answer) -> float | None:
+def _sum(*answers: JudgeAnswer) -> float | None:
     costs = [answer.cost_usd for answer in answers]
     return None if any(cost is None for cost in costs) else sum(c for c in costs if c is not None)

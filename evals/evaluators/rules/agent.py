@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from evals.evaluators.answers import NotJsonError, json_value
-from evals.evaluators.conversation import Response
+from evals.evaluators.conversation import ToolResponse
 from evals.evaluators.reference import Actions, EndState
 from evals.evaluators.rules.json_values import difference
 from evals.evaluators.rules.outcome import RuleResult
 from evals.evaluators.written_calls import Call
 
 
-def actions(history: Iterable[Call | Response], reference: Actions) -> RuleResult:
+def actions(history: Iterable[Call | ToolResponse], reference: Actions) -> RuleResult:
     """Compare the calls that changed state with the wanted ones.
 
     By default as a multiset: the same calls, each equally often, in any order. As a sequence: the
@@ -24,19 +24,19 @@ def actions(history: Iterable[Call | Response], reference: Actions) -> RuleResul
     )
 
 
-def end_state(history: Iterable[Call | Response], reference: EndState) -> RuleResult:
+def end_state(history: Iterable[Call | ToolResponse], reference: EndState) -> RuleResult:
     """Compare the last result of a tool with the wanted state."""
     results = [
         item.result
         for item in history
-        if isinstance(item, Response) and item.call and item.call.name == reference.tool
+        if isinstance(item, ToolResponse) and item.call and item.call.name == reference.tool
     ]
     if not results:
         return RuleResult(0.0, f"{reference.tool} answered nothing in this conversation")
     return RuleResult.of(difference(_value(results[-1]), reference.value, "state"))
 
 
-def _succeeded(history: Iterable[Call | Response]) -> list[Call]:
+def _succeeded(history: Iterable[Call | ToolResponse]) -> list[Call]:
     made: list[Call] = []
     for item in history:
         if isinstance(item, Call):

@@ -9,7 +9,7 @@ from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.local import Adaptive, Draft, DraftVerify, Fixed, ModelDrafter, generate
 from engine_adapter.engines.local.draft_tree import DraftTree
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 
 CPU = torch.device("cpu")
 TOKENS = 20
@@ -46,7 +46,7 @@ def test_the_path_that_the_target_takes_is_kept() -> None:
     draft = Draft(torch.tensor([[4, 7, 5, 2]] * 3), torch.tensor([2, 1, 2]), parents=(-1, -1, 0, 1))
     says = torch.tensor([[7, 1, 2, 1, 9], [7, 1, 2, 1, 9], [6, 1, 2, 1, 9]])
     logits = torch.nn.functional.one_hot(says, 10).float()
-    verdict, rows = tree.verify(Sampling(), logits, draft, torch.zeros(3, 9))
+    verdict, rows = tree.verify(SamplerChain(), logits, draft, torch.zeros(3, 9))
     assert verdict.accepted.tolist() == [2, 1, 0]  # the second may go one level down, no further
     kept = [row[: n + 1] for row, n in zip(verdict.tokens.tolist(), [2, 1, 0], strict=True)]
     assert kept == [[7, 2, 9], [7, 2], [6]]
@@ -57,7 +57,9 @@ def test_a_tree_that_was_drawn_is_refused() -> None:
     """Its tokens are judged as certain: distributions would be passed over in silence."""
     draft = Draft(torch.zeros(1, 1, dtype=torch.long), torch.ones(1), torch.ones(1, 1, 10), (-1,))
     with pytest.raises(ValueError, match="distributions: wanted none"):
-        DraftTree((-1,), CPU).verify(Sampling(1.0), torch.ones(1, 2, 10), draft, torch.zeros(1, 3))
+        DraftTree((-1,), CPU).verify(
+            SamplerChain(1.0), torch.ones(1, 2, 10), draft, torch.zeros(1, 3)
+        )
 
 
 def test_a_tree_keeps_at_least_what_its_likeliest_chain_would(pair: Pair) -> None:
@@ -96,7 +98,7 @@ def test_what_is_proposed_has_room_before_the_limit(llama_pair: Pair) -> None:
 def test_laws_are_those_along_the_path(llama_pair: Pair) -> None:
     """On request p of every token kept and of the target's own, equal to the model read afresh."""
     loop = DraftVerify(llama_pair.target, branching(llama_pair.target), Fixed(8), capacity=40)
-    asked, sampling, accepted = job(PROMPTS[4], 30, end=-1), Sampling(1.0, top_k=9), 0
+    asked, sampling, accepted = job(PROMPTS[4], 30, end=-1), SamplerChain(1.0, top_k=9), 0
     text = list(asked.prompt)
     with torch.inference_mode():
         for step in loop.steps([asked], sampling, keep_distributions=True):

@@ -19,7 +19,7 @@ from engine_adapter.engines.local import (
     Fixed,
     ModelDrafter,
     PromptLookup,
-    Sampling,
+    SamplerChain,
 )
 from engine_adapter.engines.local.rehearsal import fault, on_meta
 from engine_adapter.routes import LocalRoute
@@ -30,9 +30,9 @@ SHAPE = {
 }  # fmt: skip
 FAMILIES = {"llama": (LlamaForCausalLM, LlamaConfig), "qwen3": (Qwen3ForCausalLM, Qwen3Config)}
 SAMPLINGS = {
-    "greedy": Sampling(),
-    "sampled": Sampling(0.7),
-    "top-k and top-p": Sampling(0.7, 0.9, 5),
+    "greedy": SamplerChain(),
+    "sampled": SamplerChain(0.7),
+    "top-k and top-p": SamplerChain(0.7, 0.9, 5),
 }
 METHODS: dict[str, Callable[[Any], Drafter | None]] = {
     "none": lambda _model: None,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from engine_adapter.engines.local import DraftVerify, Fixed
 from engine_adapter.engines.local.cached_model import CachedModel
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 from engine_adapter.errors import EngineSetupError
 
 TOKENS = 20
@@ -35,7 +35,7 @@ def test_caches_after_each_step_are_those_of_the_text_read_afresh(
     jobs = [job(prompt, TOKENS, seed=i) for i, prompt in enumerate(PROMPTS)]
     rejected = 0
     with torch.inference_mode():
-        for step in loop.steps(jobs, Sampling(temperature)):
+        for step in loop.steps(jobs, SamplerChain(temperature)):
             for one in step.texts:
                 rejected += len(one.draft_ids) - one.accepted
                 text = [*jobs[one.text].prompt, *jobs[one.text].ending.token_ids]

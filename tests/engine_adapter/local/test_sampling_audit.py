@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engine_adapter.engines.local import Drafter, DraftVerify, Fixed, ModelDrafter
 from engine_adapter.engines.local.records import TextStep
-from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.sampling import SamplerChain
 from evals.lossless.sampling_audit import Drafts, SamplingAudit, observe
 
 TOKENS = 120
@@ -22,7 +22,7 @@ TOLERANCE = 0.005
 """The product's own allowance for numerics."""
 
 
-class ResidualIsP(Sampling):
+class ResidualIsP(SamplerChain):
     """Replaces a rejected token from p."""
 
     def residual(self, p: Tensor, q: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class ResidualIsP(Sampling):
         return p
 
 
-class ArgmaxDrafts(Sampling):
+class ArgmaxDrafts(SamplerChain):
     """Drafts the most likely token, and judges as if it had been drawn."""
 
     def choose(self, logits: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -38,21 +38,21 @@ class ArgmaxDrafts(Sampling):
         return logits.argmax(-1), self.distribution(logits)
 
 
-class Generous(Sampling):
+class Generous(SamplerChain):
     """Accepts a fifth more."""
 
     def odds(self, p: Tensor, q: Tensor) -> Tensor:
         return 1.2 * p / q
 
 
-class Cool(Sampling):
+class Cool(SamplerChain):
     """Samples at nine tenths of the temperature."""
 
     def distribution(self, logits: Tensor) -> Tensor:
         return super().distribution(logits / 0.9)
 
 
-class Narrow(Sampling):
+class Narrow(SamplerChain):
     """Samples from the most likely 95 % where all was asked for."""
 
     def distribution(self, logits: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class Narrow(Sampling):
 
 
 def audited(
-    pair: Pair, sampling: Sampling, drafter: Drafter, asked: Sampling, rounds: int = 1
+    pair: Pair, sampling: SamplerChain, drafter: Drafter, asked: SamplerChain, rounds: int = 1
 ) -> SamplingAudit:
     """Sample texts and return the audit of them all."""
     loop = DraftVerify(
@@ -110,12 +110,12 @@ def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> D
 
 @pytest.mark.parametrize(
     "asked",
-    [Sampling(1.0), Sampling(0.7, top_p=0.8), Sampling(1.3, top_k=5)],
+    [SamplerChain(1.0), SamplerChain(0.7, top_p=0.8), SamplerChain(1.3, top_k=5)],
     ids=["temperature 1", "top-p .8", "top-k 5"],
 )
 @pytest.mark.parametrize("method", ["draft_model", "prompt_lookup", "tree"])
 def test_the_audit_is_quiet_on_lossless_sampling(
-    llama_pair: Pair, asked: Sampling, method: str
+    llama_pair: Pair, asked: SamplerChain, method: str
 ) -> None:
     """Some 5,800 tokens a case, each judged against the target's own distribution for it."""
     drafter = METHODS[method](llama_pair)
@@ -125,9 +125,13 @@ def test_the_audit_is_quiet_on_lossless_sampling(
 
 
 @pytest.mark.parametrize("bug", [ResidualIsP, ArgmaxDrafts, Generous, Cool, Narrow])
-def test_the_audit_is_alarmed_by_each_planted_bug(llama_pair: Pair, bug: type[Sampling]) -> None:
+def test_the_audit_is_alarmed_by_each_planted_bug(
+    llama_pair: Pair, bug: type[SamplerChain]
+) -> None:
     """The five of the gate's design, planted in the loop itself."""
-    audit = audited(llama_pair, bug(1.0), ModelDrafter(llama_pair.draft), Sampling(1.0), rounds=2)
+    audit = audited(
+        llama_pair, bug(1.0), ModelDrafter(llama_pair.draft), SamplerChain(1.0), rounds=2
+    )
     assert audit.alarmed, audit.log_e
 
 
@@ -140,7 +144,7 @@ def test_a_seed_gives_the_same_text_with_and_without_neighbours(llama_pair: Pair
         )
         jobs = [job(PROMPTS[1], 20, seed=seed) for seed in range(1, batch + 1)]
         with torch.inference_mode():
-            list(loop.steps(jobs, Sampling(1.0)))
+            list(loop.steps(jobs, SamplerChain(1.0)))
         texts.append(jobs[0].ending.token_ids)
     assert texts[0] == texts[1]
 
@@ -150,7 +154,7 @@ def test_laws_are_recorded_as_they_were_used(llama_pair: Pair) -> None:
     loop = DraftVerify(
         llama_pair.target, ModelDrafter(llama_pair.draft), Fixed(3), capacity=40, end_tokens=(END,)
     )
-    asked, sampling = job(PROMPTS[4], 16), Sampling(0.9, top_k=7)
+    asked, sampling = job(PROMPTS[4], 16), SamplerChain(0.9, top_k=7)
     text = list(asked.prompt)
     with torch.inference_mode():
         for step in loop.steps([asked], sampling, keep_distributions=True):

@@ -11,7 +11,7 @@ from scripted_server import Reply, Route, Step
 
 from collector.contract import Arm
 from engine_adapter.router.breaker import CircuitBreaker
-from engine_adapter.router.settings import Breaker, Limits
+from engine_adapter.router.settings import Breaker, RouterLimits
 
 STREAMED = QUESTION | {"stream": True}
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -276,7 +276,7 @@ def test_mirrors_are_dropped_and_counted_beyond_their_bound() -> None:
         server.running(Route(server.chat(["a"]))) as baseline,
         server.running(Route(Reply(headers=SSE, end="hang"))) as candidate,
         routing(
-            baseline.url, candidate.url, FixedControl(mirrored=True), limits=Limits(mirrors=2)
+            baseline.url, candidate.url, FixedControl(mirrored=True), limits=RouterLimits(mirrors=2)
         ) as router,
     ):
         assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5

@@ -18,7 +18,7 @@ from running_router import QUESTION, FixedControl, Router, collecting, patiently
 from scripted_server import Reply, Route, Step
 
 from collector.contract import Arm
-from engine_adapter.router.settings import Breaker, Limits
+from engine_adapter.router.settings import Breaker, RouterLimits
 
 STREAMED = QUESTION | {"stream": True}
 WITH_USAGE = STREAMED | {"stream_options": {"include_usage": True}}
@@ -209,7 +209,9 @@ def test_a_collector_that_is_away_costs_users_nothing() -> None:
     with (
         server.running(Route(server.chat(["a"]))) as upstream,
         collecting() as (collector, collected),
-        routing(upstream.url, NOBODY, collector_url=collector, limits=Limits(spans=4)) as router,
+        routing(
+            upstream.url, NOBODY, collector_url=collector, limits=RouterLimits(spans=4)
+        ) as router,
     ):
         collected.answering = 503
         assert [router.ask(STREAMED)[0] for _ in range(10)] == [200] * 10

@@ -17,7 +17,7 @@ from wire_engine import ASKED, CHUNKED, CHUNKS, LAST, chunk, sending
 
 from engine_adapter.router.http1.client_request import ClientRequest
 from engine_adapter.router.request_edit import is_quickly_parsed
-from engine_adapter.router.settings import Limits
+from engine_adapter.router.settings import RouterLimits
 from listening.open_connections import OpenConnections
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -165,7 +165,7 @@ def test_the_connection_that_was_waited_for_longest_makes_room() -> None:
         assert may_end.wait(60)
         peer.send(CHUNKS + LAST)
 
-    limits = Limits(connections=8, connections_per_address=4)
+    limits = RouterLimits(connections=8, connections_per_address=4)
     with (
         wire.running(answer) as engine,
         routing(engine.url, NOBODY, limits=limits) as router,

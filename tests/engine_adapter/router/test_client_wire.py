@@ -16,7 +16,7 @@ from running_router import QUESTION, Router, patiently, routing
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
 from engine_adapter.router.http1 import listener
-from engine_adapter.router.settings import Limits
+from engine_adapter.router.settings import RouterLimits
 
 NOBODY = "http://127.0.0.1:9/v1"
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
@@ -159,7 +159,7 @@ def test_a_client_that_waits_to_send_its_body_is_told_to() -> None:
 
 def test_a_request_that_is_refused_by_its_head_sends_no_body() -> None:
     """It is told at once; what it sends all the same is thrown away, whatever that looks like."""
-    with asking(limits=Limits(body_bytes=100)) as (client, engine, router):
+    with asking(limits=RouterLimits(body_bytes=100)) as (client, engine, router):
         client.send(b"POST /elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + ASKED)
         assert client.answer()[0] == 404
         client.send(ASKED)
@@ -176,7 +176,7 @@ def test_a_request_that_is_refused_by_its_head_sends_no_body() -> None:
 
 def test_a_refused_request_that_is_whole_leaves_the_connection() -> None:
     """A client that asked for the wrong thing may ask for another."""
-    with asking(limits=Limits(body_bytes=100)) as (client, _, router):
+    with asking(limits=RouterLimits(body_bytes=100)) as (client, _, router):
         for sent, status in (
             (b"GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n", 404),
             (POST + b"Content-Length: 101\r\n\r\n" + b"x" * 101, 413),
@@ -319,7 +319,7 @@ def test_a_stream_that_goes_on_is_cut_after_its_time() -> None:
         over.wait(60)
 
     with wire.running(answer) as engine:
-        with routing(engine.url, NOBODY, limits=Limits(finish_s=0.1)) as router:
+        with routing(engine.url, NOBODY, limits=RouterLimits(finish_s=0.1)) as router:
             client = Client(router.connected())
             client.send(ASKED)
             client.until(ONE)

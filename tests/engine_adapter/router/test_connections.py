@@ -8,7 +8,7 @@ import pytest
 from yarl import URL
 
 from engine_adapter.router.http1 import connections as under_test
-from engine_adapter.router.http1.connections import Connections
+from engine_adapter.router.http1.connections import ConnectionPool
 
 
 class Port:
@@ -34,12 +34,12 @@ class Port:
 
 
 @asynccontextmanager
-async def engine() -> AsyncIterator[tuple[Connections, Port]]:
+async def engine() -> AsyncIterator[tuple[ConnectionPool, Port]]:
     """Give connections, none of them made, to a port."""
     port = Port()
     async with await asyncio.start_server(port.accept, "127.0.0.1", 0) as server:
         number = server.sockets[0].getsockname()[1]
-        connections = Connections(URL(f"http://127.0.0.1:{number}"), 20.0)
+        connections = ConnectionPool(URL(f"http://127.0.0.1:{number}"), 20.0)
         try:
             yield connections, port
         finally:
@@ -49,7 +49,7 @@ async def engine() -> AsyncIterator[tuple[Connections, Port]]:
                 writer.close()
 
 
-def run(what: Callable[[Connections, Port], Awaitable[None]]) -> None:
+def run(what: Callable[[ConnectionPool, Port], Awaitable[None]]) -> None:
     async def within() -> None:
         async with engine() as (connections, port):
             await what(connections, port)
@@ -60,7 +60,7 @@ def run(what: Callable[[Connections, Port], Awaitable[None]]) -> None:
 def test_one_request_makes_one_connection() -> None:
     """Nothing is made ahead for requests that come one by one."""
 
-    async def ask(connections: Connections, port: Port) -> None:
+    async def ask(connections: ConnectionPool, port: Port) -> None:
         assert connections.acquire() is None
         made = await connections.open()
         await port.has(1)
@@ -73,7 +73,7 @@ def test_a_burst_finds_connections_at_hand(monkeypatch: pytest.MonkeyPatch) -> N
     """As many as were needed just before the last; one that was used goes first."""
     monkeypatch.setattr(under_test, "_JUST_NOW_S", 60.0)
 
-    async def ask(connections: Connections, port: Port) -> None:
+    async def ask(connections: ConnectionPool, port: Port) -> None:
         assert [connections.acquire() for _ in range(3)] == [None] * 3
         await port.has(2)
         used = await connections.open()
@@ -95,7 +95,7 @@ def test_what_lies_there_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(under_test, "_JUST_NOW_S", 60.0)
     monkeypatch.setattr(under_test, "_KEEP_S", 0.2)
 
-    async def ask(connections: Connections, port: Port) -> None:
+    async def ask(connections: ConnectionPool, port: Port) -> None:
         assert [connections.acquire() for _ in range(2)] == [None] * 2
         await port.has(1)
         assert await port.readers[0].read() == b""

@@ -12,7 +12,13 @@ from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Mode
 from engine_adapter.router.known_state import KnownState
-from engine_adapter.router.settings import Breaker, ClientKey, Limits, RouterSettings, Upstream
+from engine_adapter.router.settings import (
+    Breaker,
+    ClientKey,
+    RouterLimits,
+    RouterSettings,
+    Upstream,
+)
 from engine_adapter.transport import Timeouts
 from evals.advice import router as advice_router
 from evals.advice.records import Advice
@@ -75,7 +81,7 @@ def test_every_key_reaches_the_router(tmp_path: Path) -> None:
         client_keys=(ClientKey(name="desk", sha256=SHA),),
         pass_headers=("x-tenant",),
         breaker=Breaker(failures=2, open_s=1),
-        limits=Limits(body_bytes=10, in_flight=9, mirrors=8, spans=7, observed_bytes=6),
+        limits=RouterLimits(body_bytes=10, in_flight=9, mirrors=8, spans=7, observed_bytes=6),
         collector_url="http://collector:4318",
         record_content=True,
     )

@@ -8,7 +8,7 @@ import pytest
 from collector.contract import Arm
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import RequestFacts
-from engine_adapter.router.rules import Rule, Rules
+from engine_adapter.router.rules import RoutingRule, Rules
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)  # a Friday
 
@@ -61,7 +61,7 @@ TABLE: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("conditions", "facts", "matches"), TABLE)
 def test_each_condition(conditions: dict[str, Any], facts: dict[str, Any], matches: bool) -> None:
     """What a request does not say matches no bound; all conditions of a rule must hold."""
-    rules = Rules([Rule.model_validate({"to": "baseline"} | conditions)], Arm.CANDIDATE)
+    rules = Rules([RoutingRule.model_validate({"to": "baseline"} | conditions)], Arm.CANDIDATE)
     assert (rules.first_match(moment(**facts)).to is Arm.BASELINE) is matches
 
 
@@ -84,7 +84,7 @@ HOURS = [
 @pytest.mark.parametrize(("window", "now", "matches"), HOURS)
 def test_the_time_of_day(window: dict[str, Any], now: datetime, matches: bool) -> None:
     """A window stands in its zone, goes over midnight, and belongs to the day it begins on."""
-    rules = Rules([Rule.model_validate({"to": "baseline", "time": window})], Arm.CANDIDATE)
+    rules = Rules([RoutingRule.model_validate({"to": "baseline", "time": window})], Arm.CANDIDATE)
     assert (rules.first_match(moment(now)).to is Arm.BASELINE) is matches
 
 
@@ -92,8 +92,10 @@ def test_the_first_match_counts() -> None:
     """Later rules are not asked; without a match, the default counts; each says why."""
     rules = Rules(
         [
-            Rule.model_validate({"to": "candidate", "cohort": "chat", "max_tokens": {"above": 99}}),
-            Rule.model_validate({"to": "baseline", "cohort": "chat", "reason": "it loses"}),
+            RoutingRule.model_validate(
+                {"to": "candidate", "cohort": "chat", "max_tokens": {"above": 99}}
+            ),
+            RoutingRule.model_validate({"to": "baseline", "cohort": "chat", "reason": "it loses"}),
         ],
         Arm.CANDIDATE,
     )
@@ -112,7 +114,7 @@ def test_the_first_match_counts() -> None:
 
 def test_a_rule_in_words() -> None:
     """Each condition says what it asks."""
-    rule = Rule.model_validate(
+    rule = RoutingRule.model_validate(
         {
             "to": "baseline",
             "model": ["a", "b*"],

@@ -10,7 +10,7 @@ import scripted_server as server
 from running_router import QUESTION, FixedControl, Router, collecting, routing
 from scripted_server import Reply, Route
 
-from engine_adapter.router.settings import ClientKey, Limits
+from engine_adapter.router.settings import ClientKey, RouterLimits
 
 NOBODY = "http://127.0.0.1:9/v1"
 SECRET = "sk-team-a-4f1d"
@@ -109,7 +109,7 @@ def test_other_paths_and_those_with_two_meanings_are_not_passed(path: str) -> No
 
 def test_limits_are_kept() -> None:
     """Of a request's size, and of how many are in flight."""
-    limits = Limits(body_bytes=1000, in_flight=1)
+    limits = RouterLimits(body_bytes=1000, in_flight=1)
     with (
         server.running(Route(Reply(headers=SSE, end="hang"))) as upstream,
         routing(upstream.url, NOBODY, limits=limits) as router,

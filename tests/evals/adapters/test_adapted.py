@@ -10,12 +10,12 @@ import pytest
 
 from evals.errors import EvaluatorError
 from evals.evaluators import Need, make
-from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricInputs, MetricResult
 from evals.evaluators.adapters.model import ModelEndpoint, from_environment
 from evals.evaluators.judge.settings import TokenPrices
 
 
-def by(judge: Callable[[Texts], MetricResult], *needs: Need) -> AdaptedMetric:
+def by(judge: Callable[[MetricInputs], MetricResult], *needs: Need) -> AdaptedMetric:
     return AdaptedMetric(judge, name="ragas:Test", version="1.2", needs=frozenset(needs))
 
 
@@ -115,7 +115,7 @@ def test_a_fault_of_draftgates_own_is_raised(generation_of) -> None:
 )
 def test_a_reference_counts_where_it_is_one_text(reference, seen, generation_of) -> None:
     """A metric that compares with a text says nothing of an answer that has no one such text."""
-    shown: list[Texts] = []
+    shown: list[MetricInputs] = []
     metric = by(lambda texts: shown.append(texts) or MetricResult(value=1), Need.REFERENCE)
     score = metric.score(generation_of(1, "Paris", reference=reference))
     assert (score is None) == (seen is None)
