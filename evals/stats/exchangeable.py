@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, fisher_exact, mannwhitneyu
 
-Marks = NDArray[np.bool_]
+Flags = NDArray[np.bool_]
 _EXACT_UP_TO = 100
 """Elements up to which the rank test is exact; beyond, the normal law is."""
 
 
-def order_p(marks: Marks) -> float | None:
+def order_p(marks: Flags) -> float | None:
     """Return the two-sided p value of "the marked elements have no place in the sequence".
 
     The Mann-Whitney test of the marked places against the others: exact if the elements are
@@ -25,7 +25,7 @@ def order_p(marks: Marks) -> float | None:
     return float(mannwhitneyu(places[marks], places[~marks], method=method).pvalue)
 
 
-def group_p(marks: Marks, group: Marks) -> float | None:
+def group_p(marks: Flags, group: Flags) -> float | None:
     """Return the two-sided p value of "marks are as frequent in the group as outside it".
 
     Fisher's exact test. `None` if the group has no element, or every one.

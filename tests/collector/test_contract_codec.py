@@ -23,6 +23,8 @@ from collector.contract import (
     is_generation,
     to_document,
 )
+from collector.contract.fields import WIRE
+from collector.contract.wire_field import Form
 
 # A name with a control character is refused, which has tests of its own.
 names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=20)
@@ -46,15 +48,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 }
 
 
-NAMES = (
-    "rollout",
-    "cohort",
-    "prompt_id",
-    "launch",
-    "conversation_id",
-    "sentinel",
-    "sentinel_after",
-)
+NAMES = frozenset(name for name, wire in WIRE.items() if wire.form is Form.NAME)
 
 
 def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:
