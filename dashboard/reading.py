@@ -7,14 +7,16 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import ArmSummary, RolloutOverview, StoredVerdict
+from collector.contract import Arm, ArmSummary, RolloutOverview, StoredVerdict
 from evals import advice as advices
-from evals import distributions
+from evals import distributions, slow_requests
 from evals.advice.records import Advice
 from evals.feedback_counts import FeedbackCount, by_arm
 
 SAMPLE = 50_000
 """Number of newest generations that distributions are drawn from."""
+NEWEST_COMPARED = 20_000
+"""Number of newest requests in which slow ones are compared with the rest."""
 _FEW = 5_000
 """Number of new generations after which a large rollout's cache is read again."""
 _COLUMNS = (
@@ -79,6 +81,11 @@ def newest_of(client: Client, at: Stamp, cohort: str | None) -> pa.Table:
     return distributions.narrowed(newest(client, at), distributions.Slice(cohort))
 
 
+def compared(client: Client, at: Stamp, cohort: str | None, arm: Arm | None) -> pa.Table:
+    """Return up to `NEWEST_COMPARED` generations of the cohort and arm, newest first."""
+    return _compared(client, settled(at), cohort, arm)
+
+
 def pairs(client: Client, at: Stamp) -> pa.Table:
     """Return every pair of a rollout, without text."""
     return _pairs(client, settled(at))
@@ -102,7 +109,7 @@ def summary(client: Client, at: Stamp, start_unix_s: int | None) -> tuple[ArmSum
 
 def clear() -> None:
     """Clear the caches."""
-    for kept in (_newest, _pairs, _advice, _feedback, _summary):
+    for kept in (_newest, _compared, _pairs, _advice, _feedback, _summary):
         kept.clear()
 
 
@@ -110,6 +117,15 @@ def clear() -> None:
 def _newest(_client: Client, at: Stamp) -> pa.Table:
     with _client.generation_batches(at.rollout, newest=True, fields=_COLUMNS) as reader:
         return pa.Table.from_batches(list(_first(reader, SAMPLE)), reader.schema)
+
+
+@st.cache_resource(ttl=60, show_spinner="Reading the newest requests …", max_entries=4)
+def _compared(_client: Client, at: Stamp, cohort: str | None, arm: Arm | None) -> pa.Table:
+    fields = slow_requests.FIELDS
+    with _client.generation_batches(
+        at.rollout, cohort=cohort, arm=arm, newest=True, fields=fields
+    ) as reader:
+        return pa.Table.from_batches(list(_first(reader, NEWEST_COMPARED)), reader.schema)
 
 
 @st.cache_resource(ttl=60, show_spinner="Reading the pairs …", max_entries=4)

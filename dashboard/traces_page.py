@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 
 from collector.client import Client, ClientError
 from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict
-from dashboard import address, charts, markup, rollout_choice, words
+from dashboard import address, charts, markup, reading, rollout_choice, words
 from dashboard.drawing import draw
 from dashboard.markup import Column, TableCell
+from dashboard.sections import slow_requests
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
+from evals import distributions
 from evals.findings_by_margin import worst_first
 
 RECENT = 200
@@ -43,13 +46,34 @@ _DELTAS = (
 )
 
 
+class _Filters(NamedTuple):
+    """The viewer's choices; `None` does not filter."""
+
+    cohort: str | None
+    arm: Arm | None
+    failed: bool
+
+    def keeps(self, one: Generation) -> bool:
+        return (
+            self.cohort in (None, one.cohort)
+            and self.arm in (None, one.arm)
+            and (one.error_type is not None or not self.failed)
+        )
+
+
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     """Draw the trace named in the address bar, or one of the newest."""
     overview = rollout_choice.choose(client, source, "traces")
     if overview is None:
         return
     st.html(markup.title("Traces", overview.rollout))
-    newest = _kept(client.newest(RECENT, overview.rollout), overview)
+    chosen = _choose_filters(overview)
+    if address.ticked("What is different about the slow requests", "slow", of=overview.rollout):
+        at = reading.stamp(source.address, overview)
+        table = reading.compared(client, at, chosen.cohort, chosen.arm)
+        kept = distributions.narrowed(table, distributions.Slice(failed=chosen.failed))
+        slow_requests.show(kept, overview.rollout, zone)
+    newest = list(filter(chosen.keeps, client.newest(RECENT, overview.rollout)))
     beside, place = st.columns([1, 4])
     with beside, st.container(key="beside"):
         trace_id = _choose(newest, overview.rollout, zone)
@@ -57,20 +81,13 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         _show_trace(client, overview, trace_id)
 
 
-def _kept(newest: Sequence[Generation], overview: RolloutOverview) -> list[Generation]:
-    """Draw filters, and return the generations that they keep."""
+def _choose_filters(overview: RolloutOverview) -> _Filters:
     of = overview.rollout
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=of, every="All cohorts")
     with st.container(horizontal=True):
         arm = address.narrow("Arm", "arm", [arm.value for arm in Arm], of=of, every="Both arms")
         failed = address.choose("Show", "show", _KINDS, of=of) == "Failed"
-    return [
-        one
-        for one in newest
-        if cohort in (None, one.cohort)
-        and (arm is None or one.arm is Arm(arm))
-        and (one.error_type is not None or not failed)
-    ]
+    return _Filters(cohort, None if arm is None else Arm(arm), failed)
 
 
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:

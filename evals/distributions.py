@@ -27,6 +27,8 @@ class Slice(NamedTuple):
     start_unix_ns: int | None = None
     end_unix_ns: int | None = None
     """Exclusive."""
+    failed: bool = False
+    """Only requests that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,10 @@ def narrowed(table: pa.Table, wanted: Slice) -> pa.Table:
         keep = pc.and_(keep, pc.greater_equal(table["start_unix_ns"], wanted.start_unix_ns))
     if wanted.end_unix_ns is not None:
         keep = pc.and_(keep, pc.less(table["start_unix_ns"], wanted.end_unix_ns))
+    if wanted.failed:
+        keep = pc.and_(keep, pc.is_valid(table["error_type"]))
     for name, value in (wanted.dims or {}).items():
-        keep = pc.and_(keep, pc.equal(_dimension(table, name), value))
+        keep = pc.and_(keep, pc.equal(dimension(table, name), value))
     return table.filter(keep)
 
 
@@ -73,8 +77,21 @@ def dimensions(table: pa.Table) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(found[name])) for name in sorted(found)}
 
 
+def dimension(table: pa.Table, name: str) -> pa.Array:
+    """Return the values of one dimension, null for rows without it."""
+    return pc.map_lookup(table["dims"], pa.scalar(name), "first")
+
+
+def times(table: pa.Table, metric: str) -> NDArray[np.float64]:
+    """Return each row's `ttft_s`, `ttfo_s`, `tpot_s` or `e2e_s`, NaN if it was not measured."""
+    if metric == "e2e_s":
+        start, end = (table[f"{name}_unix_ns"].to_numpy() for name in ("start", "end"))
+        return np.asarray(end - start, dtype=np.float64) / 1e9
+    return np.asarray(table[metric].to_numpy(), dtype=np.float64)
+
+
 def curves(table: pa.Table, metric: str) -> tuple[Curve, ...]:
-    """Return the distribution of `ttft_s`, `tpot_s` or `e2e_s` of answers that succeeded.
+    """Return the distribution of a time (`times`) of answers that succeeded.
 
     An arm without a value has no curve.
     """
@@ -82,7 +99,8 @@ def curves(table: pa.Table, metric: str) -> tuple[Curve, ...]:
     found = []
     for arm in Arm:
         side = good.filter(pc.equal(good["arm"], arm.value))
-        values = np.sort(_values(side, metric))
+        measured = times(side, metric)
+        values = np.sort(measured[~np.isnan(measured)])
         if len(values):
             levels = tuple(q for q in LEVELS if (1 - q) * len(values) >= 1 or q == 0.5)
             at = tuple(ordered_percentile(values, q) for q in levels)
@@ -115,15 +133,3 @@ def metrics_of(pairs: pa.Table) -> tuple[str, ...]:
     """Return the metrics that a table of `Client.pairs_table` has scores of."""
     marker = f"{Arm.BASELINE.value}_score_"
     return tuple(n.removeprefix(marker) for n in pairs.column_names if n.startswith(marker))
-
-
-def _values(table: pa.Table, metric: str) -> NDArray[np.float64]:
-    if metric == "e2e_s":
-        start, end = (table[f"{name}_unix_ns"].to_numpy() for name in ("start", "end"))
-        return np.asarray(end - start, dtype=np.float64) / 1e9
-    return np.asarray(pc.drop_null(table[metric]).to_numpy(), dtype=np.float64)
-
-
-def _dimension(table: pa.Table, name: str) -> pa.Array:
-    """Return the values of one dimension, null for rows without it."""
-    return pc.map_lookup(table["dims"], pa.scalar(name), "first")

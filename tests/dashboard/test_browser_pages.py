@@ -26,6 +26,7 @@ PAGES = {
     "acceptance": f"acceptance?rollout={FAILED}",
     "pairs": f"pairs?rollout={FAILED}&prompt=rag-002&repeat=0",
     "traces": f"traces?rollout={FAILED}&trace={TRACE}",
+    "slow requests": f"traces?rollout={FAILED}&slow=1",
     "live": f"live?rollout={WATCHED}&refresh=off",
     "verdicts": f"verdicts?rollout={FAILED}",
 }

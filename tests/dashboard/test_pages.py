@@ -75,6 +75,32 @@ def test_traces_are_filtered(monkeypatch: pytest.MonkeyPatch, seeded_database: s
     assert listed(order="Slowest answer") != both
 
 
+def test_slow_requests_are_compared_with_the_rest(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """The page says of how many requests it speaks, and names what differs, and what does not."""
+
+    def page(**query: str) -> str:
+        asked = {"rollout": "support-k8-relaxed", "slow": "1"} | query
+        return shown(rollout(monkeypatch, seeded_database, module="traces", **asked))
+
+    text = page()
+    assert (
+        "Of the newest 481 requests that the filters keep, 50 are slow (End to end ≥ 3 406.7 ms) "
+        "and 431 are the rest. What is different about the slow requests"
+    ) in text
+    assert "baseline arm 50 (100.0 %) 191 (44.3 %) +55.7 pp +38.0 pp to +63.1 pp" in text
+    assert "No difference found: dimension language, start, prompt tokens" in text
+    assert "Too few requests to compare: service, error, fallback" in text
+    assert "15.03 ms time in the queue 72 (100.0 %) 24 (5.9 %)" in page(by="ttft_s")
+    chosen = page(arm="candidate", **{"from": "1500"})
+    assert "Of the newest 240 requests that the filters keep, 116 are slow (End to" in chosen
+    assert "Enter a number of milliseconds above 0" in page(**{"from": "fast"})
+    assert "0 are slow (End to end ≥ 9" in page(**{"from": "9000"})
+    assert "2 are slow" in page(show="Failed", **{"from": "1"})
+    assert "What is different about the slow requests" not in page(slow="")
+
+
 def test_an_empty_collector_says_what_to_run(
     monkeypatch: pytest.MonkeyPatch, empty_database: str
 ) -> None:
