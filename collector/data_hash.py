@@ -1,14 +1,22 @@
 """The hash of a table's values, independent of machine, library and memory layout."""
 
 import hashlib
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from collector.columns import Column, Kind, Table
+from collector.columns import Coded, Column, Kind, Table
 
 SENTINELS: Final = "sentinels"
 """Key of a table's metadata for the requests of the run's sentinels, as JSON."""
+
+
+class OrderedPairs(NamedTuple):
+    """Pairs by prompt id and repeat."""
+
+    table: Table
+    prompts: Coded
+    """The table's prompt ids; coding them is a good part of the time that ordering takes."""
 
 
 class _Digest(Protocol):
@@ -64,5 +72,13 @@ def pairs_hash(table: Table) -> str:
 
 def ordered(table: Table) -> Table:
     """Return a table of pairs by prompt id and repeat."""
-    rows = np.lexsort((table["repeat"].ints(), table["prompt_id"].coded().codes))
-    return table if (np.diff(rows) == 1).all() else table.take(rows)
+    return by_key(table).table
+
+
+def by_key(table: Table) -> OrderedPairs:
+    """Return a table of pairs by prompt id and repeat, with its prompt ids coded."""
+    prompts = table["prompt_id"].coded()
+    rows = np.lexsort((table["repeat"].ints(), prompts.codes))
+    if (np.diff(rows) == 1).all():
+        return OrderedPairs(table, prompts)
+    return OrderedPairs(table.take(rows), Coded(prompts.values, prompts.codes[rows]))

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from collector.columns import Column, Table, concat
+from collector.columns import Coded, Column, Table, concat
 from collector.contract import Arm, Change, SentinelAsk
-from collector.data_hash import data_hash, ordered
+from collector.data_hash import by_key, data_hash
 from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
 from evals.evidence import (
@@ -50,8 +50,8 @@ def from_table(table: Table) -> Evidence:
     `EvidenceError` for a missing column or for two rows with the same key.
     """
     _check_columns(table)
-    table = ordered(table)
-    ids, prompts = table["prompt_id"].coded()
+    table, coded = by_key(table)
+    ids, prompts = coded
     repeats = table["repeat"].ints()
     twice = np.flatnonzero((np.diff(prompts) == 0) & (np.diff(repeats) == 0))
     if len(twice):
@@ -72,7 +72,7 @@ def from_table(table: Table) -> Evidence:
         workload=_workload(table),
         change=_change(table),
         looks=_looks(table, cohorts, cohort_of),
-        sentinels=_sentinels(table),
+        sentinels=_sentinels(table, coded),
     )
     return found.with_applicability().with_launches()
 
@@ -145,27 +145,26 @@ def _looks(table: Table, cohorts: tuple[str, ...], cohort_of: Counts) -> Declare
     return declared_looks(first.ints(missing=0), texts.to_list(), named, complete)
 
 
-def _sentinels(table: Table) -> tuple[SentinelSeries, ...]:
+def _sentinels(table: Table, prompts: Coded) -> tuple[SentinelSeries, ...]:
     """Return the answers to the sentinels, each with the requests that preceded it."""
     asks = sentinel_asks(table)
     if not asks:
         return ()
-    sent = {arm: _sent(table, arm) for arm in Arm}
+    sent = {arm: _sent(table[f"{arm}_start_unix_ns"].ints(), prompts.codes) for arm in Arm}
 
     def preceding(ask: SentinelAsk) -> Preceding:
-        starts, prompts = sent[ask.arm]
+        starts, codes = sent[ask.arm]
         count = int(np.searchsorted(starts, ask.start_unix_ns))
-        return Preceding(count, prompts[count - 1] if count else None)
+        return Preceding(count, prompts.values[codes[count - 1]] if count else None)
 
     return series_of(asks, preceding)
 
 
-def _sent(table: Table, arm: Arm) -> tuple[Counts, list[str]]:
+def _sent(starts: Counts, prompts: Counts) -> tuple[Counts, Counts]:
     """Return when an arm's requests were sent, in order, and their prompts."""
-    starts = table[f"{arm}_start_unix_ns"].ints()
-    order = [int(row) for row in np.argsort(starts, kind="stable") if starts[row] >= 0]
-    prompts = table["prompt_id"].to_list()
-    return starts[order], [prompts[row] for row in order]
+    order = np.argsort(starts, kind="stable")
+    order = order[starts[order] >= 0]
+    return starts[order], prompts[order]
 
 
 def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:
