@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiling every module anew takes a process that a test starts longer than running it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom pictures site clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom pin-images pictures site clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -104,6 +104,9 @@ $(SITE)/.ready:
 	$(PYTHON) -m venv $(SITE)
 	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check mkdocs-material==9.8.1
 	touch $@
+
+pin-images:  ## Pin the deployment's images to the digests that their tags have now
+	deploy/pin-images.sh
 
 pictures: $(READY)  ## Take the docs' pictures of the dashboard anew
 	$(BIN)/python tests/support/docs_pictures.py

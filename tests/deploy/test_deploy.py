@@ -92,6 +92,23 @@ def test_every_command_that_is_deployed_is_one() -> None:
     assert {"serve", "dashboard", "evaluate", "route", "upgrade"} <= seen
 
 
+def test_images_are_pinned_by_digest() -> None:
+    """Of whatever the build and Compose pull; the chart's image, if a digest is given."""
+    services = [yaml.safe_load(file.read_text())["services"] for file in compose_files()]
+    pulled = [s[name]["image"] for s in services for name in s if "image" in s[name]]
+    pulled = [image for image in pulled if "DRAFTGATE_IMAGE" not in image]
+    pulled += re.findall(r"^ARG PYTHON=(.*)", containerfile(), re.M)
+    assert len(pulled) == 3
+    assert all(re.search(r":[\d.]+[a-z-]*@sha256:[0-9a-f]{64}$", image) for image in pulled)
+    assert set(re.findall(r"^FROM (\S+)", containerfile(), re.M)) == {"${PYTHON}"}
+    digest = f"sha256:{'0' * 64}"
+    for found in rendered({"image": {"digest": digest}}).values():
+        for one in found:
+            template = one["spec"].get("template")
+            for container in template["spec"]["containers"] if template else ():
+                assert container["image"] == f"draftgate@{digest}"
+
+
 def test_every_variable_that_is_deployed_is_read() -> None:
     """No container is given a DRAFTGATE_ variable that nothing reads, nor is the image."""
     known = known_variables()

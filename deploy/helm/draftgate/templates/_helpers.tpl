@@ -22,7 +22,11 @@ volumes:
     emptyDir: {}
 {{- end -}}
 {{- define "draftgate.container" -}}
+{{- if .Values.image.digest }}
+image: {{ printf "%s@%s" .Values.image.repository .Values.image.digest | quote }}
+{{- else }}
 image: {{ printf "%s:%s" .Values.image.repository .Values.image.tag | quote }}
+{{- end }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
