@@ -129,6 +129,8 @@ class SampledTokens(NamedTuple):
 
     tokens: Counts
     """−1 if the answer could not be used."""
+    uncertain: FloatColumn
+    """How many of them are expected not to be the likeliest; NaN if it could not be used."""
     log_e: FloatColumn
     """Logarithm of the arm's e-value after this answer; NaN if it could not be used."""
     left_out: NDArray[np.object_]
@@ -137,16 +139,12 @@ class SampledTokens(NamedTuple):
     """Tokens compared with those that the seed gives; −1 if these cannot be computed."""
     seeded_log_e: FloatColumn
     """Logarithm of the e-value of that comparison; NaN if it could not be made."""
+    drafted_tokens: Counts
+    """Tokens compared with the draft model's distribution; −1 without that model."""
 
     def take(self, rows: BoolColumn) -> "SampledTokens":
         """Return only these pairs."""
-        return SampledTokens(
-            self.tokens[rows],
-            self.log_e[rows],
-            self.left_out[rows],
-            self.seeded_tokens[rows],
-            self.seeded_log_e[rows],
-        )
+        return SampledTokens._make(column[rows] for column in self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

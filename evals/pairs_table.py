@@ -197,10 +197,12 @@ def _sampled(table: Table) -> dict[Arm, SampledTokens] | None:
     return {
         arm: SampledTokens(
             tokens=table[f"{arm}_sampled_tokens"].ints(),
+            uncertain=table[f"{arm}_sampled_uncertain"].floats(),
             log_e=table[f"{arm}_sampled_log_e"].floats(),
             left_out=_objects(table[f"{arm}_sampled_left_out"]),
             seeded_tokens=table[f"{arm}_sampled_seeded_tokens"].ints(),
             seeded_log_e=table[f"{arm}_sampled_seeded_log_e"].floats(),
+            drafted_tokens=table[f"{arm}_sampled_drafted_tokens"].ints(),
         )
         for arm in Arm
     }

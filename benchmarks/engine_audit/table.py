@@ -60,9 +60,19 @@ def _text(cell: Cell, one: Result | None) -> str:
         return "·"
     if one.not_run is not None:
         return f"not run: {one.not_run:.60}"
-    outcome = str(one.outcome)
-    parts = [f"**{outcome}**" if one.outcome == "fail" else outcome, _rate(one), _speed(one)]
+    outcome = _outcome(one)
+    parts = [f"**{outcome}**" if outcome == "fail" else outcome, _rate(one), _speed(one)]
     return " ".join([*filter(None, parts), *(f"[{_CODES[name]}]" for name in one.faults)])
+
+
+def _outcome(one: Result) -> str:
+    """Return the lossless outcome; `quiet` for the tiny target's sampled answers without an alarm.
+
+    Its tokens are so certain that no cell of the audit has enough uncertain ones for a pass.
+    """
+    sampled = DECODINGS[one.cell.decoding].sampling["temperature"] > 0
+    is_quiet = one.outcome == "pass" and sampled and one.cell.model == TINY
+    return "quiet" if is_quiet else str(one.outcome)
 
 
 def _rate(one: Result) -> str:
@@ -84,8 +94,8 @@ def _patches(results: Sequence[Result]) -> Iterator[str]:
         if cell.patch is not None and cell.model == TINY and one.not_run is None:
             yield (
                 f"| `{cell.patch}` | {cell.engine} {cell.release} | "
-                f"{DECODINGS[cell.decoding].words} | {one.outcome} | {_rate(one)} | {one.pairs} | "
-                f"{one.words} |"
+                f"{DECODINGS[cell.decoding].words} | {_outcome(one)} | {_rate(one)} | {one.pairs} "
+                f"| {(one.words or '').removesuffix(': pass')} |"
             )
 
 

@@ -88,6 +88,8 @@ def _document(audited: AuditResult) -> dict[str, object]:
     return {
         "answers": audited.answers,
         "tokens": audited.law.tokens,
+        "uncertain_tokens": round(audited.law.uncertain, 1),
+        "drafted_tokens": audited.drafted_tokens,
         "left_out": dict(audited.left_out),
         "log_e": audited.law.log_e,
         "seeded": {"tokens": audited.seeded.tokens, "log_e": audited.seeded.log_e},

@@ -34,7 +34,7 @@ from evals.policy import Policy
 from evals.quality import quality
 from evals.structured_answers import structured_answers
 
-GATE_VERSION = "9"
+GATE_VERSION = "10"
 
 
 def decide(

@@ -1,6 +1,7 @@
 """The cell of a lossless policy for sampled answers: do they follow the baseline's law."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from collector.contract import Arm, Finding, Outcome, Reason
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
-from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
+from evals.lossless.sampled_judgement import SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
 
@@ -40,14 +41,34 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
         tally = AuditTally()
-        for tokens, log_e, why, seeded, seeded_log_e in zip(*seen[arm], strict=True):
-            if tokens < 0:
-                tally.add(AuditedAnswer(left_out=why))
-                continue
-            compared = (int(seeded), float(seeded_log_e)) if seeded >= 0 else ()
-            tally.add(AuditedAnswer(int(tokens), float(log_e), None, *compared))
+        for one in map(_Row._make, zip(*seen[arm], strict=True)):
+            tally.add(_answer(one))
         found.append(tally.audited())
     return found[0], found[1]
+
+
+class _Row(NamedTuple):
+    tokens: int
+    uncertain: float
+    log_e: float
+    left_out: str | None
+    seeded_tokens: int
+    seeded_log_e: float
+    drafted_tokens: int
+
+
+def _answer(row: _Row) -> AuditedAnswer:
+    if row.tokens < 0:
+        return AuditedAnswer(left_out=row.left_out)
+    is_seeded = row.seeded_tokens >= 0
+    return AuditedAnswer(
+        int(row.tokens),
+        float(row.uncertain),
+        float(row.log_e),
+        seeded_tokens=int(row.seeded_tokens) if is_seeded else None,
+        seeded_log_e=float(row.seeded_log_e) if is_seeded else None,
+        drafted_tokens=int(row.drafted_tokens) if row.drafted_tokens >= 0 else None,
+    )
 
 
 def sampled(side: Side) -> BoolColumn:
@@ -82,7 +103,6 @@ def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
 
 def _answers_needed(audited: AuditResult | None, judged: SampledJudgement) -> int | None:
     """Estimate the answers that hold the missing tokens; `None` if no answer was audited."""
-    lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
-    if audited is None or lacking is None or not audited.law.tokens:
+    if audited is None or judged.tokens_needed is None or not audited.law.tokens:
         return None
-    return -(-lacking * audited.answers // audited.law.tokens)
+    return -(-judged.tokens_needed * audited.answers // audited.law.tokens)

@@ -22,10 +22,12 @@ _TYPES = {
 }
 _SAMPLED_TYPES = {
     "tokens": Kind.INT,
+    "uncertain": Kind.FLOAT,
     "log_e": Kind.FLOAT,
     "left_out": Kind.STRING,
     "seeded_tokens": Kind.INT,
     "seeded_log_e": Kind.FLOAT,
+    "drafted_tokens": Kind.INT,
 }
 
 

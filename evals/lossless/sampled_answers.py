@@ -39,6 +39,8 @@ class AuditedAnswer(NamedTuple):
 
     tokens: int | None = None
     """None if the answer cannot be used."""
+    uncertain: float | None = None
+    """Σ(1 − max p): how many of its tokens are expected not to be the likeliest."""
     log_e: float | None = None
     """Logarithm of the arm's e-value after this answer."""
     left_out: str | None = None
@@ -47,6 +49,8 @@ class AuditedAnswer(NamedTuple):
     """Tokens compared with those that the seed gives; None if these cannot be computed."""
     seeded_log_e: float | None = None
     """Logarithm of the e-value of that comparison after this answer."""
+    drafted_tokens: int | None = None
+    """Tokens compared with the draft model's distribution; None without that model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Alarm:
     """An e-process over tokens, and whether it ever reached the alarm."""
 
     tokens: int = 0
+    uncertain: float = 0.0
+    """Of them, those expected not to be the likeliest: a token that is certain shows no fault."""
     log_e: float = 0.0
     """The greatest log e-value after any answer; 0 without answers."""
     tokens_to_alarm: int | None = None
@@ -64,12 +70,12 @@ class Alarm:
         """Whether the e-value ever reached the alarm."""
         return self.tokens_to_alarm is not None
 
-    def after(self, tokens: int, log_e: float) -> "Alarm":
+    def after(self, tokens: int, uncertain: float, log_e: float) -> "Alarm":
         """Return the state after an answer of so many tokens, with this log e-value then."""
         total, at = self.tokens + tokens, self.tokens_to_alarm
         if at is None and log_e >= math.log(ALARM):
             at = total
-        return Alarm(total, max(self.log_e, log_e), at)
+        return Alarm(total, self.uncertain + uncertain, max(self.log_e, log_e), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class AuditResult:
     """Answers that could not be used, by reason."""
     seeded: Alarm = field(default_factory=Alarm)
     """Whether they are those that the seeds give, where that can be computed."""
+    drafted_tokens: int = 0
+    """Tokens compared with the draft model's distribution as well."""
 
     @property
     def cut(self) -> int:
@@ -130,7 +138,12 @@ class ArmAudit:
             self._seeds.add(one.seed)
         drafts = self._drafts(usable, laws)
         self._state = self._state.after(observe(laws, tokens, drafts, self._rng))
-        audited = AuditedAnswer(len(tokens), self._state.log_e)
+        audited = AuditedAnswer(
+            len(tokens),
+            float((1 - laws.max(axis=1)).sum()),
+            self._state.log_e,
+            drafted_tokens=None if drafts is None else len(tokens),
+        )
         if missed is None:
             return audited
         self._misses = self._misses.after(missed)
@@ -160,7 +173,7 @@ class AuditTally:
 
     def __init__(self) -> None:
         """Start without answers."""
-        self._answers = 0
+        self._answers = self._drafted = 0
         self._left_out = Counter[str]()
         self._law = self._seeded = Alarm()
 
@@ -168,16 +181,21 @@ class AuditTally:
         """Count one answer."""
         if answer.left_out is not None:
             self._left_out[answer.left_out] += 1
-        if answer.tokens is None or answer.log_e is None:
+        if answer.tokens is None or answer.uncertain is None or answer.log_e is None:
             return
         self._answers += 1
-        self._law = self._law.after(answer.tokens, answer.log_e)
+        self._drafted += answer.drafted_tokens or 0
+        self._law = self._law.after(answer.tokens, answer.uncertain, answer.log_e)
         if answer.seeded_tokens is not None and answer.seeded_log_e is not None:
-            self._seeded = self._seeded.after(answer.seeded_tokens, answer.seeded_log_e)
+            self._seeded = self._seeded.after(
+                answer.seeded_tokens, answer.uncertain, answer.seeded_log_e
+            )
 
     def audited(self) -> AuditResult:
         """Return the sums."""
-        return AuditResult(self._answers, self._law, dict(self._left_out), self._seeded)
+        return AuditResult(
+            self._answers, self._law, dict(self._left_out), self._seeded, self._drafted
+        )
 
 
 def _steps(one: Generation) -> SamplerSteps:

@@ -9,15 +9,16 @@ from collector.contract import Outcome, Reason
 from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Alarm, AuditResult
 from evals.lossless.sampling_audit import ALARM
 
-ENOUGH_TOKENS = 4000
-"""Minimum tokens for a pass; by then the audit with the draft model had detected most planted
-faults in most runs. Without that model two of five stay unseen."""
-ENOUGH_SEEDED_TOKENS = 500
-"""Minimum for a pass if both arms' tokens are those that the seeds give; by then this audit had
-detected each planted fault in most runs of a synthetic model; SmolLM2's at a temperature of 0.7
-take up to 1,100."""
+ENOUGH = 1000.0
+"""Minimum uncertain tokens for a pass. By then the audit with the draft model had detected four of
+five planted faults in most runs (52 to 910; top-p .95 takes 2,000), without it two: see
+docs/measurements.md, times 1 − the likeliest token's probability."""
+ENOUGH_SEEDED = 300.0
+"""Minimum uncertain tokens for a pass if both arms' tokens are those that the seeds give; by then
+this audit had detected each planted fault in most runs (55 to 270)."""
 MOST_CUT = 0.05
-"""Maximum share of answers cut into other tokens; with more, the rest is a biased selection."""
+"""Maximum share of answers cut into other tokens beyond the baseline's share; with more, the rest
+is a biased selection."""
 CUT_LEVEL = 0.01
 """Level of the test that the candidate has no more such answers than the baseline."""
 _EXPECTED = frozenset({CUT, GREEDY, FAILED, SAME_SEED})
@@ -72,7 +73,7 @@ def _judge_quiet(
     audited: AuditResult, control: AuditResult | None, numbers: str
 ) -> SampledJudgement:
     """Judge a quiet arm: pass, unless too few answers or a biased selection could be audited."""
-    if audited.cut > MOST_CUT * (audited.cut + audited.answers):
+    if _is_choice(audited, control):
         words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
         return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
     if lacking := {why: n for why, n in audited.left_out.items() if why not in _EXPECTED}:
@@ -82,18 +83,50 @@ def _judge_quiet(
     if control is not None and (seeded := _fewest_seeded(audited, control)) is not None:
         words = f"quiet over {numbers}, and {seeded:,} are those that the seeds give: pass"
         return SampledJudgement(Outcome.PASS, None, words)
-    if (needed := ENOUGH_TOKENS - audited.law.tokens) > 0:
-        words = f"quiet over {numbers}, needs {needed:,} more tokens: inconclusive"
-        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
-    return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}: pass")
+    if audited.law.uncertain < ENOUGH:
+        return _too_certain(audited.law, numbers)
+    return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}{_unseen(audited)}: pass")
+
+
+def _is_choice(audited: AuditResult, control: AuditResult | None) -> bool:
+    """Return whether the audited answers may differ from those cut into other tokens.
+
+    Where the baseline has as large a share, texts cause it and not the arm.
+    """
+    share = audited.cut / max(audited.cut + audited.answers, 1)
+    of_baseline = 0.0
+    if control is not None:
+        of_baseline = control.cut / max(control.cut + control.answers, 1)
+    return share > MOST_CUT + of_baseline or audited.cut > audited.answers
+
+
+def _too_certain(law: Alarm, numbers: str) -> SampledJudgement:
+    """Return inconclusive, with the tokens that this model and sampler still need."""
+    words = f"quiet over {numbers}; {law.uncertain:,.0f} are expected not to be the likeliest"
+    if not law.uncertain:
+        words = f"{words}, of {ENOUGH:,.0f} needed: inconclusive"
+        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
+    needed = math.ceil((ENOUGH - law.uncertain) * law.tokens / law.uncertain)
+    words = f"{words}, of {ENOUGH:,.0f} needed: {needed:,} more tokens: inconclusive"
+    return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
+
+
+def _unseen(audited: AuditResult) -> str:
+    """Return what the audit cannot see without the draft model."""
+    if audited.drafted_tokens:
+        return ""
+    return (
+        "; without `--rescore-draft` it does not see wrong acceptance of draft tokens or wrong "
+        "resampling of rejected ones"
+    )
 
 
 def _fewest_seeded(audited: AuditResult, control: AuditResult) -> int | None:
     """Return the fewer tokens that an arm's seeds gave; None if too few, or if either alarms."""
     both = audited.seeded, control.seeded
-    fewest = min(one.tokens for one in both)
-    quiet = not any(one.alarmed for one in both)
-    return fewest if quiet and fewest >= ENOUGH_SEEDED_TOKENS else None
+    if any(one.alarmed or one.uncertain < ENOUGH_SEEDED for one in both):
+        return None
+    return min(one.tokens for one in both)
 
 
 def _judge_alarm(

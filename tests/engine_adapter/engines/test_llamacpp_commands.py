@@ -93,20 +93,38 @@ def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("sampling", "sampler"),
+    ("sampling", "sampler", "outcome", "words"),
     [
-        ({}, "top_k=40 top_p=0.95 min_p=0.05 temperature=3"),
-        ({"top_k": 12, "top_p": 1, "min_p": 0}, "top_k=12 temperature=3"),
+        (
+            {},
+            "top_k=40 top_p=0.95 min_p=0.05 temperature=3",
+            "inconclusive",
+            "are expected not to be the likeliest",
+        ),
+        (
+            {"top_k": 12, "top_p": 1, "min_p": 0},
+            "top_k=12 temperature=3",
+            "pass",
+            "those that the seeds give",
+        ),
     ],
 )
 def test_the_server_s_own_sampler_is_audited(
-    command: str, tmp_path: Path, sampling: dict[str, float], sampler: str
+    command: str,
+    tmp_path: Path,
+    sampling: dict[str, float],
+    sampler: str,
+    outcome: str,
+    words: str,
 ) -> None:
-    """Its defaults count, in its order; each token is the one that the request's seed gives."""
+    """Its defaults count, in its order; each token is the one that the request's seed gives.
+
+    Top-p .95 before the temperature leaves this target one token at nearly every place: no pass.
+    """
     path = rollout(tmp_path, command, "3")
     document = yaml.safe_load(path.read_text())
     document["sampling"] = {"temperature": 3, "max_tokens": 48} | sampling
-    document["load"] = {"max_prompts": 60, "warmup": 0}
+    document["load"] = {"max_prompts": 80, "warmup": 0}
     path.write_text(yaml.safe_dump(document))
     with running(tmp_path / "d.db", tmp_path / "log") as url:
         assert invoke("run", str(path), "--collector", url).exit_code == 0
@@ -117,8 +135,8 @@ def test_the_server_s_own_sampler_is_audited(
             samplers = {one.sampler for one in stored}
     assert samplers == {sampler}
     assert told["tokens"] >= told["seeded"]["tokens"] > 1000, told
-    assert (told["outcome"], told["baseline"]["seeded"]["tokens"] > 1000) == ("pass", True), told
-    assert "those that the seeds give" in told["message"]
+    assert (told["outcome"], told["baseline"]["seeded"]["tokens"] > 1000) == (outcome, True), told
+    assert words in told["message"]
 
 
 @pytest.mark.slow

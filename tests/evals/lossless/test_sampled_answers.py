@@ -154,6 +154,11 @@ def test_tokens_that_the_seed_confirms_are_audited_whatever_the_engine_counts(
     found = ArmAudit(rescorer, 0.005).take(one)
     assert (found.tokens, found.seeded_tokens) == ((12, 12) if answers else (None, None))
     assert found.left_out == (None if answers else CUT)
+    if answers:
+        tokens = rescorer.tokens(" ".join(words))
+        laws = law(rescorer.answer_logits(prompt, tokens), TEMPERATURE)
+        assert found.uncertain == pytest.approx(sum(1 - max(row) for row in laws))
+        assert 0 < found.uncertain < 12
 
 
 def sampled(

@@ -22,8 +22,8 @@ lossless: {greedy: {max_tie_gap: auto}, sampled: {tolerance: 0.005}}
 prove: [{metric: failures, stat: diff, max: 0.10, scope: pooled}]
 """
 NO_TEXT = "without the texts"
-GIVEN, FEW = Alarm(500), Alarm(99)
-MISSED = Alarm(500, 30.0, 100)
+GIVEN, FEW = Alarm(500, 300), Alarm(99, 299)
+MISSED = Alarm(500, 300, 30.0, 100)
 
 
 def seen(
@@ -32,11 +32,13 @@ def seen(
     *,
     alarm_at: int | None = None,
     seeded: Alarm | None = None,
+    uncertain: float = 0.25,
+    drafted: int = 0,
 ) -> AuditResult:
-    """Return an audit of answers of 25 tokens each."""
+    """Return an audit of answers of 25 tokens each, of which such a share is uncertain."""
     log_e = 0.5 if alarm_at is None else 30.0
-    law = Alarm(25 * answers, log_e, alarm_at)
-    return AuditResult(answers, law, left_out or {}, seeded or Alarm())
+    law = Alarm(25 * answers, 25 * answers * uncertain, log_e, alarm_at)
+    return AuditResult(answers, law, left_out or {}, seeded or Alarm(), drafted)
 
 
 @pytest.mark.parametrize(
@@ -46,19 +48,27 @@ def seen(
         (seen(alarm_at=100), seen(), "fail", "ALARM over 5,000 tokens"),
         (seen(143, {CUT: 57}, alarm_at=100), seen(), "fail", "ALARM over 3,575 tokens"),
         (seen(143, {CUT: 57}), seen(), "fail", "57 of 200 answers are cut into other tokens"),
-        (seen(143, {CUT: 57}), seen(140, {CUT: 60}), "inconclusive", "the others are a choice"),
+        (seen(180, {CUT: 20}), seen(182, {CUT: 18}), "pass", "quiet over 4,500 tokens of 180"),
+        (seen(180, {CUT: 20}), seen(190, {CUT: 9}), "inconclusive", "the others are a choice"),
+        (seen(180, {CUT: 20}), None, "inconclusive", "20 of 200 answers are cut into other"),
+        (seen(180, {CUT: 181}), seen(180, {CUT: 181}), "inconclusive", "the others are a choice"),
         (seen(alarm_at=100), seen(alarm_at=900), "inconclusive", "the baseline's own alarm, too"),
         (seen(), seen(alarm_at=900), "inconclusive", "the baseline's own alarm, too"),
         (seen(alarm_at=100), seen(3), "inconclusive", "25 too few to tell a fault from another"),
         (seen(alarm_at=100), None, "fail", "ALARM"),
-        (seen(100), seen(), "inconclusive", "needs 1,500 more tokens"),
+        (seen(100), seen(), "inconclusive", "1,500 more tokens"),
+        (seen(uncertain=0.001), seen(), "inconclusive", "; 5 are expected not to be the likeliest"),
+        (seen(uncertain=0.001), seen(), "inconclusive", "of 1,000 needed: 995,000 more tokens"),
+        (seen(uncertain=0), seen(), "inconclusive", "0 are expected not to be the likeliest, of 1"),
+        (seen(), seen(), "pass", "without `--rescore-draft` it does not see wrong acceptance"),
+        (seen(drafted=5_000), seen(), "pass", "an alarm at 100): pass"),
         (seen(200, {NO_TEXT: 1}), seen(), "inconclusive", "1 without the texts could not be"),
         (seen(200, {SAME_SEED: 90, "failed": 2}), seen(), "pass", "quiet"),
         (seen(198, {CUT: 2}), seen(), "pass", "quiet"),
-        (seen(0), seen(0), "inconclusive", "needs 4,000 more tokens"),
+        (seen(0), seen(0), "inconclusive", "0 are expected not to be the likeliest"),
         (seen(20, seeded=GIVEN), seen(20, seeded=GIVEN), "pass", "500 are those that the seeds"),
-        (seen(20, seeded=GIVEN), seen(20), "inconclusive", "needs 3,500 more tokens"),
-        (seen(20, seeded=FEW), seen(20, seeded=GIVEN), "inconclusive", "needs 3,500 more tokens"),
+        (seen(20, seeded=GIVEN), seen(20), "inconclusive", "3,500 more tokens"),
+        (seen(20, seeded=FEW), seen(20, seeded=GIVEN), "inconclusive", "3,500 more tokens"),
         (seen(20, seeded=MISSED), seen(20, seeded=GIVEN), "fail", "ALARM over 500 tokens, which"),
         (seen(seeded=MISSED), seen(seeded=FEW), "pass", "quiet"),
         (seen(20, seeded=MISSED), seen(20, seeded=MISSED), "inconclusive", "3,500 more tokens"),
@@ -91,13 +101,20 @@ def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float |
     if log_e is None:
         return made
     is_sampled = np.arange(sampled + greedy) < sampled
-    tokens, why = np.where(is_sampled, 50, -1), np.where(is_sampled, None, GREEDY)
-    unseeded = np.full(len(tokens), -1), np.full(len(tokens), np.nan)
-    of_arm = {
-        Arm.BASELINE: SampledTokens(tokens, np.where(is_sampled, 0.1, np.nan), why, *unseeded),
-        Arm.CANDIDATE: SampledTokens(tokens, np.where(is_sampled, log_e, np.nan), why, *unseeded),
-    }
-    return replace(made, sampled=of_arm)
+    unknown = np.full(sampled + greedy, -1)
+
+    def audited(log_e: float) -> SampledTokens:
+        return SampledTokens(
+            tokens=np.where(is_sampled, 50, -1),
+            uncertain=np.where(is_sampled, 12.5, np.nan),
+            log_e=np.where(is_sampled, log_e, np.nan),
+            left_out=np.where(is_sampled, None, GREEDY),
+            seeded_tokens=unknown,
+            seeded_log_e=np.full(sampled + greedy, np.nan),
+            drafted_tokens=unknown,
+        )
+
+    return replace(made, sampled={Arm.BASELINE: audited(0.1), Arm.CANDIDATE: audited(log_e)})
 
 
 @pytest.mark.parametrize(
@@ -105,7 +122,7 @@ def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float |
     [
         (40, None, "inconclusive", "missing", "40 pairs were sampled, and nobody audited"),
         (40, 20.0, "fail", None, "ALARM over 2,000 tokens of 40 answers"),
-        (40, 0.0, "inconclusive", "n", "needs 2,000 more tokens"),
+        (40, 0.0, "inconclusive", "n", "2,000 more tokens"),
         (90, 0.0, "pass", None, "quiet over 4,500 tokens of 90 answers"),
     ],
 )
