@@ -73,11 +73,11 @@ def _show_profile(
             n = sum(step.steps for step in steps)
             st.html(markup.note(f"n = {words.counted(n, 'verify step')}."))
         else:
-            st.html(markup.note("Nobody reported histograms or counts by position."))
+            st.html(markup.note("No engine reported histograms or counts by position."))
     st.html(
         markup.note(
-            f"Of the newest {words.counted(table.num_rows, 'generation')} at most. Spans carry no "
-            "counts by place in the answer, so its length stands for that."
+            f"From the newest {words.counted(table.num_rows, 'generation')}. Spans carry no counts "
+            "by place in the answer, so the answer's length is used instead."
         )
     )
 
@@ -96,16 +96,16 @@ def _show_time(
     seen = acceptance_profile.deployments(table)
     draw(charts.over_time(moments, seen), alt=f"Acceptance rate by {step}")
     drafts = sum(moment.draft_tokens for moment in moments)
-    st.html(markup.note(f"A point a {step}; n = {words.counted(drafts, 'draft token')}."))
+    st.html(markup.note(f"One point per {step}; n = {words.counted(drafts, 'draft token')}."))
     st.html(markup.note(_deployed(seen)))
 
 
 def _deployed(seen: tuple[acceptance_profile.Deployment, ...]) -> str:
     if not seen:
-        return "No span carries a fingerprint (draftgate.fingerprint): a new deployment is unseen."
+        return "No span carries a fingerprint (draftgate.fingerprint): new deployments do not show."
     if len(seen) == 1:
-        return "⚑ One fingerprint of target, draft, engine and flags throughout: no drift by it."
+        return "⚑ The fingerprint of target, draft, engine and flags never changed."
     return (
         f"⚑ {len(seen)} fingerprints of target, draft, engine and flags: a dashed line marks "
-        "each change. What stands before and after one is not the same system."
+        "each change. Before and after it, the system is not the same."
     )

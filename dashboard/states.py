@@ -42,8 +42,8 @@ def refused(source: Source, error: ClientError) -> None:
                 str(error),
                 (
                     f"Pages need a key with the scope read, in {KEY_VARIABLE}; to show answers, "
-                    "also content; to turn the switch, also admin. Make one where the collector's "
-                    "database is, and start the dashboard with it:"
+                    "also content; to turn the switch, also admin. Make one on the machine "
+                    "that has the collector's database, and start the dashboard with it:"
                 ),
             ],
             [
@@ -61,8 +61,8 @@ def without_content() -> None:
             "Answers are not shown",
             [
                 (
-                    f"The key in {KEY_VARIABLE} lacks the scope content: numbers, scores and times "
-                    "stand below, without prompts, answers and explanations."
+                    f"The key in {KEY_VARIABLE} lacks the scope content: this page shows numbers, "
+                    "scores and times, but no prompts, answers or explanations."
                 )
             ],
             ["draftgate keys create dashboard --scope read --scope content"],
@@ -79,7 +79,7 @@ def unreachable(source: Source, error: ClientError) -> None:
             [
                 f"Tried: {source.address}",
                 str(error),
-                f"Start it, or start the dashboard with another {elsewhere}; then Refresh.",
+                f"Start it, or start the dashboard with another {elsewhere}; then press Refresh.",
             ],
             ["draftgate serve"],
         )
@@ -97,8 +97,8 @@ def one_arm(overview: RolloutOverview) -> None:
             f"Only the {has} has answered",
             [
                 (
-                    f"Held are {words.counted(generations, 'generation')} of the {has} and "
-                    f"none of the {lacks}: there are no pairs, and nothing to compare yet."
+                    f"The collector holds {words.counted(generations, 'generation')} of the {has} "
+                    f"and none of the {lacks}, so there is no pair to compare yet."
                 ),
                 f"Send the same prompts to the {lacks}, with the same prompt ids and repeats:",
             ],

@@ -140,7 +140,7 @@ def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None)
         st.html(
             markup.panel(
                 "No such trace",
-                ["The collector holds no span of it: a trace id is 32 hexadecimal digits."],
+                ["The collector holds no span of it. A trace id has 32 hexadecimal digits."],
             )
         )
         return
@@ -160,7 +160,9 @@ def _show_deltas(verdict: Verdict | None, found: Sequence[TraceStep]) -> None:
     if not deltas:
         st.html(markup.note("No verdict has findings on these steps' cohorts yet."))
         return
-    st.html(markup.table("How the steps' cohorts fare", _DELTAS, map(_delta, deltas), fit="cards"))
+    st.html(
+        markup.table("Findings on the steps' cohorts", _DELTAS, map(_delta, deltas), fit="cards")
+    )
 
 
 def _row(place: int, step: TraceStep) -> list[TableCell]:

@@ -133,7 +133,7 @@ def _show_changes(
 ) -> None:
     others = [stored for stored in history if stored.id != chosen.id]
     if not others:
-        st.html(markup.note("There is one verdict: nothing to compare it with."))
+        st.html(markup.note("There is only one verdict, so there is nothing to compare it with."))
         return
     earlier = [s for s in others if s.posted_unix_ns <= chosen.posted_unix_ns]
     later = [s for s in others if s.posted_unix_ns > chosen.posted_unix_ns]
@@ -182,9 +182,9 @@ def _show_policy(stored: StoredVerdict) -> None:
     )
     st.html(
         markup.note(
-            "The release passes where every cell that must pass does and none that must not fail "
-            "does. A limit is one-sided: a cell passes where the limit on its bad side is within "
-            "the margin, fails where the other one is beyond it, and is else inconclusive."
+            "The release passes if every cell that must pass passes and no cell that must not fail "
+            "fails. Limits are one-sided: a cell passes if the limit on its bad side is within the "
+            "margin, fails if the other limit is beyond it, and is inconclusive otherwise."
         )
     )
     rows = [_cell(finding) for finding in worst_first(verdict.findings)]

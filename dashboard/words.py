@@ -57,7 +57,6 @@ _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
     Reason.STATE: "an arm's answers depend on the requests before them",
     Reason.TREATMENT: "the candidate did not do what it is judged for",
-    Reason.STATE: "an arm's answers depend on the requests before them",
 }
 _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 

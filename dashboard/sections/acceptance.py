@@ -50,7 +50,7 @@ def show(acceptance: Sequence[Acceptance], drafts: Sequence[DraftsAtLoad]) -> No
 
 def _show_positions(acceptance: Sequence[Acceptance]) -> None:
     if not any(item.rate_per_pos for item in acceptance):
-        st.html(markup.note("Nobody reported counts by position."))
+        st.html(markup.note("No engine reported counts by position."))
         return
     draw(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
 

@@ -47,7 +47,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
     )
     scopes = [s for s in found.scopes if cohort is None or s.cohort == cohort]
     if not scopes:
-        st.html(markup.note("No pair here that both arms answered."))
+        st.html(markup.note("No pair here was answered by both arms."))
         return
     _show_charts(scopes, found)
     st.html(
@@ -56,7 +56,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
     st.html(markup.note(basis(found)))
     with_gaps = [scope for scope in scopes if scope.missing]
     if with_gaps:
-        st.html(markup.note("What is missing to say more:"))
+        st.html(markup.note("Missing for further advice:"))
         st.html(markup.bullets(f"{_name(s)}: {'; '.join(s.missing)}" for s in with_gaps))
 
 
@@ -98,12 +98,14 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
         if loads:
             draw(charts.by_load(loads), alt="Speed-up by requests in flight")
         else:
-            st.html(markup.note("One load alone was recorded: nothing to draw by load."))
+            st.html(
+                markup.note("Only one load was recorded, so there is nothing to compare by load.")
+            )
     if swept is None:
         st.html(
             markup.note(
-                "k-sweep: a rollout at another k is needed, to split the cost of a step. "
-                "Choose it above, or record one."
+                "The forecast for other k needs a second rollout at another k, which shows what a "
+                "draft token costs. Choose one above, or record one."
             )
         )
         return

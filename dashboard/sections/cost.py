@@ -37,8 +37,8 @@ def show(costs: Sequence[CostComparison], findings: Sequence[Finding]) -> None:
     if not parts:
         parts = [
             markup.note(
-                "Nobody gave the routes' prices. Put “prices” into the rollout file: the price of "
-                "an accelerator-hour, or of a million tokens."
+                "The routes have no prices. Add “prices” to the rollout file: the price of an "
+                "accelerator-hour, or of a million tokens."
             )
         ]
     for part in parts:

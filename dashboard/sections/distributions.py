@@ -39,7 +39,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
     curves = distributions.curves(distributions.narrowed(table, wanted), metric)
     st.html(markup.note(_sample(table.num_rows, at.generations)))
     if not curves:
-        st.html(markup.note("Nothing was measured of it here."))
+        st.html(markup.note("No generation here has this measurement."))
     else:
         _show_curves(curves, _METRICS[metric])
     _show_changes(client, at, overview, cohort)
@@ -70,7 +70,7 @@ def _show_curves(curves: tuple[distributions.Curve, ...], title: str) -> None:
     with st.container(key="charts-distributions"):
         left, right = st.columns(2)
     with left:
-        st.html(markup.heading(f"{title}: share of generations that took at most so long"))
+        st.html(markup.heading(f"{title}: share of generations that took at most this long"))
         draw(charts.cumulative(curves), alt=f"{title}: cumulative share by arm")
         st.html(markup.note(counted))
     with right:
@@ -79,7 +79,7 @@ def _show_curves(curves: tuple[distributions.Curve, ...], title: str) -> None:
             draw(charts.quantiles(curves), alt=f"{title}: quantile against quantile")
             st.html(markup.note(counted))
         else:
-            st.html(markup.note("One arm alone has no counterpart to be drawn against."))
+            st.html(markup.note("Only one arm has values, so there is nothing to compare."))
 
 
 def _show_changes(
@@ -104,6 +104,6 @@ def _show_changes(
         st.html(markup.note(f"No pair here has a score of {words.metric(metric)} on both sides."))
         return
     n = sum(change.pairs for change in changes)
-    st.html(markup.heading(f"{words.metric(metric)}: score of the candidate − of the baseline"))
+    st.html(markup.heading(f"{words.metric(metric)}: candidate's score − baseline's score"))
     draw(charts.score_changes(changes), alt="Score differences, pairs by size")
     st.html(markup.note(f"n = {words.counted(n, 'pair')} with a score on both sides."))

@@ -48,10 +48,10 @@ def show(findings: Sequence[Finding]) -> None:
     st.html(
         markup.note(
             "A line runs between two one-sided limits; the mark on it is the estimate. The upright "
-            "bar is the margin, and the tinted side lies beyond it: a cell passes where its whole "
-            "line stays clear of the tint."
+            "bar is the margin, and the tinted side lies beyond it: a cell passes if its whole "
+            "line is outside the tint."
             + (
-                " A ring is what one launch of the servers showed."
+                " A ring is the value of one launch of the servers."
                 if any(finding.launches for finding in ordered)
                 else ""
             )
@@ -64,7 +64,7 @@ def show(findings: Sequence[Finding]) -> None:
             draw(charts.forest(drawn, unit), alt=f"Forest plot. {title}.")
     without = [finding for finding in ordered if finding.estimate is None]
     if without:
-        st.html(markup.note("No estimate, so margin alone:"))
+        st.html(markup.note("Cells without an estimate:"))
         st.html(markup.bullets(f"{words.cell(finding)}: {finding.message}" for finding in without))
     st.html(markup.table("All findings", COLUMNS, map(row, ordered), fit="cards"))
 

@@ -19,13 +19,13 @@ def show(client: Client, rollout: str, now_unix_ns: int) -> None:
     now_s = now_unix_ns // 1_000_000_000
     buckets = client.timeseries(rollout, step="minute", start=now_s - HOUR_S)
     if not buckets:
-        st.html(markup.note("Nothing of this rollout began in the last hour."))
+        st.html(markup.note("No request of this rollout began in the last hour."))
         return
     cohorts = sorted({b.summary.cohort for b in buckets if b.summary.cohort is not None})
     cohort = address.narrow("Cohort", "cohort", cohorts, of=rollout) if cohorts else None
     if cohort is None and cohorts:
         # Percentiles of several cohorts cannot be combined, so each cohort is drawn separately.
-        st.html(markup.note("A cohort a line; choose one to see p50 beside p95."))
+        st.html(markup.note("One line per cohort; choose a cohort to see p50 beside p95."))
     shown = [b for b in buckets if cohort is None or b.summary.cohort == cohort]
     left, right = st.columns(2)
     with left:
@@ -34,9 +34,9 @@ def show(client: Client, rollout: str, now_unix_ns: int) -> None:
             charts.latency_over_time(shown, metric, both=cohort is not None),
             alt=f"{_METRICS[metric]} by minute and arm",
         )
-        st.html(markup.note(f"Percentiles of a sketch, within 1 %. {_counted(shown)}"))
+        st.html(markup.note(f"Percentiles are estimates within 1 %. {_counted(shown)}"))
     with right:
-        st.html(markup.heading("Requests by minute: what the router sends where"))
+        st.html(markup.heading("Requests by minute: where the router sends them"))
         draw(charts.requests_over_time(shown), alt="Requests by minute and arm")
         st.html(markup.note(_counted(shown)))
 

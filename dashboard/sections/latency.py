@@ -31,7 +31,7 @@ def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
     st.html(
         markup.note(
             f"{signs} over the paired generations that succeeded: exact sample percentiles "
-            "(R-7), not a sketch's."
+            "(R-7), not estimates."
         )
     )
     with st.container(key="charts-latency"):

@@ -15,10 +15,10 @@ from dashboard.messages import PlainMessage, answer, messages
 SHOWN = 100
 """The most turns that are drawn; the trace has them all."""
 _OWN = (
-    "Each arm goes on from its own answers, so that their prompts differ: the session's last "
-    "answers are its pair."
+    "Each arm continues from its own answers, so the arms' prompts differ. Only the session's last "
+    "answers are a pair."
 )
-_RECORDED = "Both arms are asked each turn after the recorded answers."
+_RECORDED = "Both arms get each turn after the recorded answers."
 Turns = Mapping[int, Generation]
 
 

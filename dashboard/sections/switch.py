@@ -26,8 +26,8 @@ _WHAT_HAPPENS = {
     ),
     Switch.ON: (
         "Every router that follows this collector may send requests of {rollout} to the candidate "
-        "from now on, by its own shares. Where a watch is running, harm that it sees sets this off "
-        "again."
+        "from now on, at its own shares. If a watch is running, it turns the candidate off again "
+        "when it finds harm."
     ),
 }
 _VERBS = {Switch.OFF: "Turn the candidate off", Switch.ON: "Let the candidate answer"}
@@ -67,7 +67,7 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
     if not st.button(_VERBS[wanted]):
         return
     if not (reason and sure):
-        st.html(markup.note("✕ Say why, and tick that you mean it: both are needed."))
+        st.html(markup.note("✕ Give a reason and tick the box: both are needed."))
         return
     name = sign_in.viewer()
     said = reason if name is None else f"{reason} ({name}, on the dashboard)"
@@ -83,7 +83,7 @@ def _verdict_lines(client: Client, rollout: str) -> list[str]:
     """Return the newest verdict's sentences on whether the candidate may answer."""
     newest = client.newest_verdict(rollout)
     if newest is None:
-        return ["No verdict: whether its answers are as good and as fast was not judged yet."]
+        return ["There is no verdict yet: its answers may be worse or slower."]
     return [may_it_ship(newest.verdict), *cohort_lines(newest.verdict)]
 
 

@@ -56,7 +56,7 @@ def show(
     summary = reading.summary(client, reading.stamp(source.address, overview), start)
     rows = [row for row in summary if cohort is None or row.cohort == cohort]
     if not rows:
-        st.html(markup.note("Nothing of it began in this window."))
+        st.html(markup.note("No request began in this window."))
         return
     st.html(markup.note(_definition(start, zone)))
     ordered = sorted(rows, key=lambda row: (row.cohort or "", row.arm is Arm.CANDIDATE))
@@ -72,10 +72,10 @@ def window_start_s(name: str, overview: RolloutOverview) -> int | None:
 
 
 def _definition(start_s: int | None, zone: ZoneInfo | None) -> str:
-    since = "" if start_s is None else f" Begun since {words.moment(start_s * 10**9, zone)}."
+    since = "" if start_s is None else f" Since {words.moment(start_s * 10**9, zone)}."
     return (
-        "Every generation of both arms, paired or not. Percentiles are a sketch's, within 1 % of "
-        f"the lower sample quantile; those of the findings are exact.{since}"
+        "All generations of both arms, paired or not. Percentiles are estimates within 1 % of the "
+        f"lower sample quantile; those of the findings are exact.{since}"
     )
 
 

@@ -24,7 +24,7 @@ def show(client: Client, zone: ZoneInfo | None) -> None:
     """Draw the unpaired ones among the newest generations, the most frequent kind first."""
     groups = client.unpaired()
     if not groups:
-        st.html(markup.note("All of the newest generations are sides of pairs."))
+        st.html(markup.note("All of the newest generations pair."))
         return
     rows = [_row(group, zone) for group in groups]
     st.html(markup.table("What does not pair, of the newest generations", _COLUMNS, rows))

@@ -188,7 +188,7 @@ def test_answers_cost_money_where_routes_have_prices(
     assert re.search(r"rag 1.23 0.765 \u22120.469 – 0.0912 – \d+", text)
     assert re.search(r"(\w+, ){5}\w+: limits need 100 prompts", text)
     none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
-    assert "Put “prices” into the rollout file" in none
+    assert "Add “prices” to the rollout file" in none
     assert "per million output tokens" not in none
 
 

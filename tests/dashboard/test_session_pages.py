@@ -87,7 +87,7 @@ def test_a_pair_shows_its_session_turn_by_turn(
         "Turn 2, this pair",
     ]
     after = text.split("Session s: 2 turns")[1]
-    assert ("goes on from its own answers" in after) is own
+    assert ("continues from its own answers" in after) is own
     assert "user <b>hello</b> Baseline baseline first Candidate candidate first" in after
     assert "user and now? Baseline baseline second Candidate candidate second" in after
     assert "recorded" not in after.replace("after the recorded answers", "")
