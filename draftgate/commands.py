@@ -30,7 +30,7 @@ COMMANDS = {
     ),
     "promote": (
         "engine_adapter.cli.promote",
-        "Let the candidate have the next step of the ramp, which a newer passing verdict allows.",
+        "Take the ramp's next step, which needs a newer passing verdict.",
     ),
     "drill": (
         "engine_adapter.cli.drill",
@@ -40,9 +40,9 @@ COMMANDS = {
         ),
     ),
     "serve": ("collector.cli.serve", "Receive OTLP and serve the API, until interrupted."),
-    "db": ("collector.cli.db", "Look after the database."),
-    "keys": ("collector.cli.keys", "Look after API keys."),
-    "notify": ("collector.cli.notify", "Look after notifications."),
+    "db": ("collector.cli.db", "Manage the database."),
+    "keys": ("collector.cli.keys", "Manage API keys."),
+    "notify": ("collector.cli.notify", "Manage notifications."),
     "unpaired": (
         "collector.cli.unpaired",
         "List generations that do not pair, and why.",
@@ -55,7 +55,7 @@ COMMANDS = {
         "evals.cli.evaluate",
         "Score the answers of rollouts that have no score yet.",
     ),
-    "policy": ("evals.cli.policy", "Look after policy files."),
+    "policy": ("evals.cli.policy", "Manage policy files."),
     "register": (
         "evals.cli.register",
         "Register the policy that a rollout is to be judged by, before its first request.",
@@ -70,7 +70,7 @@ COMMANDS = {
     "keygen": ("evals.cli.signing", "Make an Ed25519 key pair to sign bundles with."),
     "sign": (
         "evals.cli.signing",
-        "Sign a bundle that exists, beside those who have signed it.",
+        "Add a signature to a bundle.",
     ),
     "verify": (
         "evals.cli.verify",
@@ -86,7 +86,7 @@ COMMANDS = {
     ),
     "watch": (
         "evals.cli.watch",
-        "Judge a rollout while traffic flows; proven harm sets its switch off.",
+        "Judge a rollout while traffic flows, and switch it off on proven harm.",
     ),
     "advise": (
         "evals.cli.advise",

@@ -19,7 +19,7 @@ from collector.settings import MIB, Settings, of_options
 from collector.store import Keep, Store, exists, retention, rollup_check, rollup_reads, sizes
 from collector.store.reader import TableSize
 
-app = typer.Typer(no_args_is_help=True, help="Look after the database.")
+app = typer.Typer(no_args_is_help=True, help="Manage the database.")
 
 _DAY_S = 86_400
 _AT_ONCE = 5000

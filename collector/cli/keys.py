@@ -18,7 +18,7 @@ from collector.settings import of_options
 from collector.store import Store
 from collector.store import keys as stored_keys
 
-app = typer.Typer(no_args_is_help=True, help="Look after API keys.")
+app = typer.Typer(no_args_is_help=True, help="Manage API keys.")
 
 _NS = 1_000_000_000
 

@@ -16,12 +16,12 @@ from collector.notify.delivery import deliver
 from collector.notify.targets import Target
 from collector.store import notifications
 
-app = typer.Typer(no_args_is_help=True, help="Look after notifications.")
+app = typer.Typer(no_args_is_help=True, help="Manage notifications.")
 
 
 @app.callback()
 def notify() -> None:
-    """Look after notifications."""
+    """Manage notifications."""
 
 
 @app.command("test")

@@ -57,7 +57,7 @@ def serve(  # noqa: PLR0913  # one parameter per option
         str | None, typer.Option(help="Keep the spans' text this long, such as 7d.")
     ] = None,
     notify: Annotated[
-        Path | None, typer.Option(help="File of the webhooks that hear of what is decided.")
+        Path | None, typer.Option(help="File of webhooks to notify of decisions.")
     ] = None,
     silence: Annotated[
         str | None,

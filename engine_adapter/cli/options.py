@@ -28,8 +28,7 @@ Launch = Annotated[
     str | None,
     typer.Option(
         callback=_launch_name,
-        help="What to call this launch of the servers that you started; another name after every "
-        "restart.",
+        help="Name of this launch of servers that you started; use a new one after every restart.",
     ),
 ]
 

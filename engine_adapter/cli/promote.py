@@ -36,7 +36,7 @@ def promote(  # noqa: PLR0913  # one argument an option
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
-    """Let the candidate have the next step of the ramp, which a newer passing verdict allows.
+    """Take the ramp's next step, which needs a newer passing verdict.
 
     The verdict is derived again first, under the registered policy. The first step needs none. Exit
     0: taken, 1: not allowed now, 2: unusable.

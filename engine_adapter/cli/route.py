@@ -36,24 +36,24 @@ def route(
     collector: Annotated[
         str | None,
         typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to follow; wins over the file's."
+            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to follow; overrides the file's."
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port; wins over the file's; 0 takes a free one."),
+        typer.Option(min=0, max=65535, help="Port; overrides the file's; 0 takes a free one."),
     ] = None,
     launch: Launch = None,
     finish_s: Annotated[
         float | None,
         typer.Option(
             min=0.001,
-            help="Seconds that streams in flight get on a stop; wins over the file's.",
+            help="Seconds that streams in flight may take after a stop; overrides the file's.",
         ),
     ] = None,
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Say what goes where, in words, and end.")
+        bool, typer.Option("--check", help="Describe in words what goes where, and exit.")
     ] = False,
 ) -> None:
     """Mirror, split or switch off a candidate's traffic, behind one OpenAI-compatible address.

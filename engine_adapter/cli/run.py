@@ -47,7 +47,7 @@ def run(  # noqa: PLR0913  # one argument an option
     collector: Annotated[
         str | None,
         typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; wins over the file's."
+            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; overrides the file's."
         ),
     ] = None,
     *,
@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913  # one argument an option
     ] = False,
     keep: Annotated[
         bool,
-        typer.Option("--journal/--no-journal", help="Note what is stored in FILE.journal, or not."),
+        typer.Option("--journal/--no-journal", help="Record in FILE.journal what is stored."),
     ] = True,
     policy: Annotated[
         str | None,
@@ -84,11 +84,10 @@ def run(  # noqa: PLR0913  # one argument an option
 ) -> None:
     """Replay a workload on a baseline and its candidates, and send each generation as a span.
 
-    A session's turns are asked one after another, as `load.history` and `load.think_s` say.
-    Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
-    a `start` command are started, and stopped at the end, as often as `load.launches` says. Exit
-    code 1 says that more than half of an arm's answers failed: they are stored, and the gate judges
-    them.
+    The turns of a session are asked one after another, as `load.history` and `load.think_s` say.
+    If Ctrl-C, SIGTERM or a crash stops it, run it again to continue. Routes with a `start` command
+    are started, and stopped at the end, as often as `load.launches` says. Exit code 1: more than
+    half of an arm's answers failed. They are stored, and the gate judges them.
 
     Example: draftgate run rollout.yaml --policy policy.yaml
     Example: draftgate run rollout.yaml --until-decided --budget 2h

@@ -29,11 +29,11 @@ def sweep(  # one argument per option
     k: Annotated[
         str | None,
         typer.Option(
-            help="Draft tokens a step, as 0,2,4; 0 is an A/A control. Default: as in the file."
+            help="Draft tokens a step, such as 0,2,4; 0 is an A/A control. Default: as in the file."
         ),
     ] = None,
     concurrency: Annotated[
-        str | None, typer.Option(help="Requests in flight at each arm, as 1,4,16. Default: 1.")
+        str | None, typer.Option(help="Requests in flight at each arm, such as 1,4,16. Default: 1.")
     ] = None,
     rates: Annotated[
         str | None,
@@ -43,12 +43,13 @@ def sweep(  # one argument per option
         ),
     ] = None,
     url: Annotated[
-        list[str] | None, typer.Option(help="A candidate served already, as 4=http://host:8000/v1.")
+        list[str] | None,
+        typer.Option(help="A candidate that already runs, such as 4=http://host:8000/v1."),
     ] = None,
     collector: Annotated[
         str | None,
         typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; wins over the file's."
+            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; overrides the file's."
         ),
     ] = None,
     *,
@@ -59,7 +60,7 @@ def sweep(  # one argument per option
     Each combination is stored under its own name.
 
     The file's `policy`, or default, is registered for each before its first request.
-    Stopped, it goes on where it was when it is run again.
+    If it is stopped, run it again to continue.
 
     Example: draftgate sweep rollout.yaml --concurrency 1,8,32
     """

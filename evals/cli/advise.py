@@ -28,7 +28,7 @@ def advise(
     input_tokens: Annotated[
         str | None,
         typer.Option(
-            help="First lengths of bands of input tokens, as 2000,8000; default: the verdict's."
+            help="Where bands of input tokens begin, such as 2000,8000. Default: the verdict's."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,

@@ -79,7 +79,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     ] = False,
     control: Annotated[
         str | None,
-        typer.Option("--control", help="A/A rollout, in which no difference may be found."),
+        typer.Option("--control", help="A/A rollout, which must show no difference."),
     ] = None,
     rescore: Annotated[
         str | None,
@@ -88,16 +88,17 @@ def gate(  # noqa: PLR0913  # one argument an option
     rescore_draft: RescoreDraft = None,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
+        typer.Option(
+            "--bundle",
+            help="Zip file to write, with the verdict and all that it was computed from.",
+        ),
     ] = None,
     sign_key: SignKey = None,
     sign_command: SignCommand = None,
     judged_by: JudgedBy = None,
     writes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--write", help="FORMAT=FILE to write too, such as junit=gate.xml; repeatable."
-        ),
+        typer.Option("--write", help="Also write FORMAT=FILE, such as junit=gate.xml; repeatable."),
     ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")

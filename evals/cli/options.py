@@ -22,8 +22,8 @@ PolicyOfRollout = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="Policy file, or the name of a shipped one: default, quality, lossless, demo. Without "
-        "it the policy registered for the rollout counts, else default.",
+        help="Policy file, or the name of a shipped one: default, quality, lossless, demo. "
+        "Default: the rollout's registered policy, else default.",
     ),
 ]
 

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @app.callback()
 def policy() -> None:
-    """Look after policy files."""
+    """Manage policy files."""
 
 
 @app.command()

@@ -30,7 +30,7 @@ SignCommand = Annotated[
     ),
 ]
 JudgedBy = Annotated[
-    str | None, typer.Option("--judged-by", help="Who judged, as the signed statement says it.")
+    str | None, typer.Option("--judged-by", help="Name of the judge, for the signed statement.")
 ]
 
 
@@ -96,7 +96,7 @@ def sign(
     sign_command: SignCommand = None,
     judged_by: JudgedBy = None,
 ) -> None:
-    """Sign a bundle that exists, beside those who have signed it.
+    """Add a signature to a bundle.
 
     Example: draftgate sign support-k4.zip --sign-key judge.pem
     """

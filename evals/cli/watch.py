@@ -35,19 +35,18 @@ def watch(  # noqa: PLR0913  # one argument an option
     *,
     policy: PolicyOfRollout = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Count what is there, and end as `gate` does.")
+        bool,
+        typer.Option("--once", help="Judge the pairs that are there, and exit as `gate` does."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Store, post and set nothing.")
     ] = False,
     every_s: Annotated[
-        float, typer.Option("--every", min=0.1, help="Seconds between two looks for news.")
+        float, typer.Option("--every", min=0.1, help="Seconds between checks for new pairs.")
     ] = 2.0,
     wait_s: Annotated[
         float,
-        typer.Option(
-            "--wait", min=0, help="Seconds to wait for a rollout of which nothing has arrived yet."
-        ),
+        typer.Option("--wait", min=0, help="Seconds to wait for a rollout's first data."),
     ] = 600.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict as JSON at the end.")
@@ -55,10 +54,10 @@ def watch(  # noqa: PLR0913  # one argument an option
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
-    """Judge a rollout while traffic flows; proven harm sets its switch off.
+    """Judge a rollout while traffic flows, and switch it off on proven harm.
 
     Without --policy it judges by the policy that is registered; if none is, it registers its own.
-    Goes on where it, or another watcher, was stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
+    Continues where it, or another watcher, stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
     2 unusable, 3 undecided.
 
     Example: draftgate watch support-k4 --policy policy.yaml
