@@ -22,6 +22,8 @@ class ArmCounts:
     failed: int = 0
     error_type: str | None = None
     """The `error.type` of the latest failure."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """By `error.type`: the words of the latest request that failed so."""
     drafts: dict[str, DraftCounts] = field(default_factory=dict)
     """By kind of answer: `greedy` or `sampled`."""
 
@@ -40,6 +42,12 @@ class ArmCounts:
         self.drafts[kind] = DraftCounts(
             known.accepted_tokens + spec.accepted_tokens, known.draft_tokens + spec.draft_tokens
         )
+
+    @property
+    def last_error(self) -> str:
+        """The latest failure's `error.type`, with its words if the request itself failed."""
+        kind = str(self.error_type)
+        return f"{kind}: {self.errors[kind]}" if kind in self.errors else kind
 
     @property
     def mostly_failed(self) -> bool:

@@ -15,6 +15,7 @@ from collector.contract import Arm, Generation
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.engines.gpu_samples import GpuReader
+from engine_adapter.errors import GenerationError
 from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.run import generator_lag, journal, launches, runner, sentinels, traces
 from engine_adapter.run.arm_counts import ArmCounts
@@ -54,7 +55,7 @@ class RunCounts(NamedTuple):
         """One sentence for each arm that mostly failed: how many answers, and the last error."""
         return tuple(
             f"the {arm} failed in {counts.failed} of {counts.generations} answers, "
-            f"lastly with {counts.error_type}"
+            f"lastly with {counts.last_error}"
             for arm, counts in self.arms.items()
             if counts.mostly_failed
         )
@@ -224,6 +225,7 @@ class _Replay:
                         concurrency=concurrency,
                         record=record,
                         ended=ended,
+                        failed=self._failed_with,
                     )
                 self._loop_lags_s += watch.lags_s
                 await asyncio.to_thread(phases.advance, sender.flush)
@@ -257,6 +259,9 @@ class _Replay:
         if made.client_lag_s is not None:
             self._send_lags_s.append(made.client_lag_s)
         self._show(made)
+
+    def _failed_with(self, arm: str, error: GenerationError) -> None:
+        self._arms[arm].errors[error.error_type] = str(error)
 
     def _show(self, newest: Generation | None) -> None:
         done, launches = self._resumed + self._made - self._sentinels, len(self._left)

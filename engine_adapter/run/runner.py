@@ -5,11 +5,13 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from collector.contract import Generation
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, Request
 from engine_adapter.engines.observation import ObservedAnswer, observe
+from engine_adapter.errors import GenerationError
 from engine_adapter.run import conversation, recording
 from engine_adapter.run.journal import Journal, SpanIds
 from engine_adapter.run.requests import request_of
@@ -38,11 +40,13 @@ class Experiment:
 
 
 Record = Callable[[Generation], None]
+Failed = Callable[[str, GenerationError], None]
+"""Called with the arm and the error of each failed request, before its generation is recorded."""
 Ended = Callable[[list[Generation]], None]
 """Called with the turns of a session of an arm, after the last one; copies are among them."""
 
 
-def _ignore(_turns: list[Generation]) -> None:
+def _ignore(*_happened: object) -> None:
     """Do nothing."""
 
 
@@ -53,6 +57,7 @@ async def run(
     concurrency: int | None,
     record: Record,
     ended: Ended = _ignore,
+    failed: Failed = _ignore,
 ) -> None:
     """Answer the turns, and call `record` with each generation as it completes.
 
@@ -71,12 +76,13 @@ async def run(
     turns = list(schedule)
     warmup = [turn for turn in turns if turn.warmup]
     counted = [turn for turn in turns if not turn.warmup]
-    await _Run(experiment, concurrency or 1, record, ended).answer_all(warmup, _Clock())
+    told = _Listeners(record, ended, failed)
+    await _Run(experiment, concurrency or 1, told).answer_all(warmup, _Clock())
     clock = _Clock()
     with garbage.loaded_set_aside():
         async with asyncio.TaskGroup() as group:
             for loop in _loops(counted, concurrency):
-                arm_run = _Run(experiment, concurrency, record, ended)
+                arm_run = _Run(experiment, concurrency, told)
                 group.create_task(arm_run.answer_all(loop, clock))
 
 
@@ -105,15 +111,18 @@ class _Clock:
         return self._offset_s + due_s
 
 
+class _Listeners(NamedTuple):
+    record: Record
+    ended: Ended
+    failed: Failed
+
+
 class _Run:
     """Turns that share slots."""
 
-    def __init__(
-        self, experiment: Experiment, concurrency: int | None, record: Record, ended: Ended
-    ) -> None:
+    def __init__(self, experiment: Experiment, concurrency: int | None, told: _Listeners) -> None:
         self._experiment = experiment
-        self._record = record
-        self._ended = ended
+        self._told = told
         self._concurrency = concurrency
         self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
         self._in_flight = 0
@@ -141,7 +150,7 @@ class _Run:
             if due_s is None and self._slots is not None:
                 self._slots.release()
         if session[0].session is not None and session[0].sentinel is None and made:
-            self._ended(made)
+            self._told.ended(made)
 
     async def _answered(self, session: list[Turn], due_s: float | None) -> list[Generation]:
         is_open, started_s = due_s is not None, time.perf_counter() if due_s is None else due_s
@@ -202,8 +211,10 @@ class _Run:
         for copy, rollout in enumerate(others, start=1):
             trace_id, span_id = experiment.journal.ids(turn, copy)
             every.append(replace(made, rollout=rollout, trace_id=trace_id, span_id=span_id))
+        if observed.error is not None:
+            self._told.failed(turn.arm, observed.error)
         for one in every:
-            self._record(one)
+            self._told.record(one)
         return every
 
 

@@ -77,7 +77,7 @@ def test_every_generation_is_stored_with_its_counts(
             "send_lag": nothing,
             "engine_samples": 0,
             "arms": {
-                arm: {"generations": 6, "failed": 0, "error_type": None}
+                arm: {"generations": 6, "failed": 0, "error_type": None, "errors": {}}
                 for arm in ("baseline", "candidate")
             },
         }
@@ -121,7 +121,7 @@ def test_the_policy_is_registered_before_the_first_pair(
 def test_an_arm_that_mostly_fails_ends_the_run_with_an_error(
     rollout: dict[str, object], tmp_path: Path
 ) -> None:
-    """Exit code 1 and a line that names the arm, how often and with what; answers are stored."""
+    """Exit code 1; a line names the arm, how often, and the engine's words; answers are stored."""
     with (
         running(tmp_path / "d.db", tmp_path / "log") as url,
         Client(url) as client,
@@ -131,7 +131,8 @@ def test_an_arm_that_mostly_fails_ends_the_run_with_an_error(
         content = rollout | {"candidate": dead, "load": {"warmup": 0}}
         code, printed, said = run(tmp_path, content, "--collector", url)
         assert code == 1, said
-        assert "the candidate failed in 3 of 3 answers, lastly with " in said
+        assert "the candidate failed in 3 of 3 answers, lastly with model_not_found: " in said
+        assert f"{server}/v1/chat/completions: answered 404: " in said
         assert "the baseline failed" not in said
         assert "6 generations sent" in printed
         assert f"--collector {url}" in printed.splitlines()[-1]
