@@ -63,6 +63,8 @@ def _vllm(cell: Cell, models: Pair, python: Path, *, speculates: bool) -> str:
         "{port}",
         speculation=speculation | dict(drafts[cell.method]) if speculates else None,
     )
+    if cell.decoding == "tools":
+        command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
     settings = [f"{name}={value}" for name, value in (vllm_server.SETTINGS | _ONE_THREAD).items()]
     return shlex.join(["env", *settings, *command])
 
