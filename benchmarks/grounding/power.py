@@ -22,10 +22,11 @@ POLICY = """
 version: 1
 name: groundedness
 cohorts: {min_n: 150}
+validity: {speculation: optional}
 prove:
   - {metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}
 """
-"""The pooled groundedness cell of the default policy."""
+"""The pooled groundedness cell of the default policy; the drawn pairs have no draft tokens."""
 _RULES = policy.parse(POLICY, "power.yaml")
 BESIDE = "beside the other answer, as shipped"
 

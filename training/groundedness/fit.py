@@ -32,7 +32,7 @@ SEED = 20261121
 UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
 _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {
-    "affirmed": 4.0, "negation": 1.3, "denied": 1.3, "negation left out": 4.0, "cut": 0.3,
+    "affirmed": 6.0, "negation": 2.0, "denied": 2.0, "negation left out": 6.0, "cut": 0.3,
     "condition left out": 2.0, "modality": 4.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.0,
 }  # fmt: skip
 """Left-out negations are rare among the made pairs; without a weight every `not` would look

@@ -69,13 +69,25 @@ def _detail_of_the_passages(source: Source, rng: random.Random) -> Edit | None:
 
 
 _MODALITY_TRAINING = {
-    "may": ("will", "must", "always"), "can": ("must", "will always"), "might": "will",
-    "could": "will", "should": ("must", "can"), "usually": "always", "often": ("always", "rarely"),
-    "some": ("all", "no"), "most": ("all", "few"), "many": ("all", "few"), "must": ("may", "can"),
-    "will": ("may", "should"), "several": ("all", "no"), "only": ("also", "mostly"),
-    "never": "sometimes", "required": "recommended", "possible": "certain", "all": ("some",
-    "most"), "always": "sometimes", "generally": "always",
-    "typically": "always", "likely": "certainly", "every": "almost every",
+    "may": ("will", "must", "always", "is bound to", "is sure to"),
+    "can": ("must", "will always", "needs to", "is obliged to", "inevitably"),
+    "might": ("will", "is bound to", "certainly"), "could": ("will", "would have to"),
+    "should": ("must", "can", "might like to", "is allowed to"),
+    "usually": ("always", "hardly ever", "in all cases"), "often": ("always", "rarely",
+    "at all times"), "sometimes": ("every time", "in no case"),
+    "some": ("all", "no", "each and every"), "most": ("all", "few", "a handful of"),
+    "many": ("all", "few", "next to no"), "several": ("all", "no", "the only"),
+    "must": ("may", "can", "would ideally", "is welcome to"),
+    "will": ("may", "should", "would perhaps", "can", "has a chance to"),
+    "need to": ("can", "should ideally"), "have to": ("may", "can"),
+    "only": ("also", "mostly", "among others"), "never": "sometimes",
+    "required": ("recommended", "allowed", "desirable"),
+    "recommended": ("required", "obligatory", "permitted"),
+    "possible": ("certain", "unavoidable"), "possibly": "surely", "all": ("some", "most",
+    "a number of"), "always": ("sometimes", "as a rule"), "generally": ("always", "at all times"),
+    "typically": ("always", "in all cases"), "commonly": ("always", "hardly ever"),
+    "frequently": ("always", "now and then"), "likely": ("certainly", "sure"),
+    "every": ("almost every", "nearly every"),
 }  # fmt: skip
 _MODALITY_TEST = {
     "may": ("must", "does definitely"), "might": ("has to", "must"), "can": ("has to",
