@@ -33,7 +33,7 @@ class TableCell(NamedTuple):
     """Align right, with tabular digits."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A table's column."""
 
     title: str
@@ -100,7 +100,7 @@ def stacked(first: str, second: str) -> Html:
 
 def table(
     caption: str,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     rows: Iterable[Sequence[TableCell]],
     *,
     fit: Fit = "scroll",
@@ -203,13 +203,13 @@ def _inner(value: str) -> str:
     return value if isinstance(value, Html) else text(value)
 
 
-def _header(column: Column) -> str:
+def _header(column: TableColumn) -> str:
     css = ' class="dg-number"' if column.number else ""
     under = f'<span class="dg-note">{text(column.note)}</span>' if column.note else ""
     return f'<th scope="col"{css}>{text(column.title)}{under}</th>'
 
 
-def _cells(row: Sequence[TableCell], columns: Sequence[Column]) -> Iterable[str]:
+def _cells(row: Sequence[TableCell], columns: Sequence[TableColumn]) -> Iterable[str]:
     for position, (cell, column) in enumerate(zip(row, columns, strict=True)):
         tag, scope = ("th", ' scope="row"') if position == 0 else ("td", "")
         css = "dg-number" if cell.number else "dg-wide"

@@ -18,7 +18,7 @@ from collector.contract import (
     SwitchState,
 )
 from dashboard import address, markup, refreshing, states, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import unpaired
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
@@ -33,15 +33,15 @@ _ORDERS: Mapping[str, Callable[[RolloutOverview], int]] = {
     "Most violations": lambda overview: -overview.quality_flagged,
 }
 _COLUMNS = (
-    Column("Rollout", "and its cohorts"),
-    Column("Verdict", "and what decided it"),
-    Column("Complete pairs", "generations a side", number=True),
-    Column("Worst cohort", "and its worst cell"),
-    Column("End-to-end time", "candidate ÷ baseline", number=True),
-    Column("Quality", "candidate − baseline", number=True),
-    Column("Acceptance", "all cohorts", number=True),
-    Column("Switch", "who set it"),
-    Column("Last data", number=True),
+    TableColumn("Rollout", "and its cohorts"),
+    TableColumn("Verdict", "and what decided it"),
+    TableColumn("Complete pairs", "generations a side", number=True),
+    TableColumn("Worst cohort", "and its worst cell"),
+    TableColumn("End-to-end time", "candidate ÷ baseline", number=True),
+    TableColumn("Quality", "candidate − baseline", number=True),
+    TableColumn("Acceptance", "all cohorts", number=True),
+    TableColumn("Switch", "who set it"),
+    TableColumn("Last data", number=True),
 )
 
 

@@ -11,7 +11,7 @@ from collector.client import Client, ClientError
 from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict
 from dashboard import address, charts, markup, reading, rollout_choice, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import slow_requests
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
@@ -27,22 +27,22 @@ _ORDERS: Mapping[str, Callable[[Sequence[Generation]], float]] = {
 }
 _KINDS = ("All", "Failed")
 _STEPS = (
-    Column("Step"),
-    Column("Arm"),
-    Column("Cohort"),
-    Column("Duration", number=True),
-    Column("TTFT", number=True),
-    Column("Tokens", "output", number=True),
-    Column("Acceptance", number=True),
-    Column("Error"),
+    TableColumn("Step"),
+    TableColumn("Arm"),
+    TableColumn("Cohort"),
+    TableColumn("Duration", number=True),
+    TableColumn("TTFT", number=True),
+    TableColumn("Tokens", "output", number=True),
+    TableColumn("Acceptance", number=True),
+    TableColumn("Error"),
 )
 _DELTAS = (
-    Column("Step's cohort", "metric"),
-    Column("Outcome", "and the cell's role"),
-    Column("Candidate against baseline", number=True),
-    Column("Limits", "one-sided", number=True),
-    Column("Margin", number=True),
-    Column("n", "pairs", number=True),
+    TableColumn("Step's cohort", "metric"),
+    TableColumn("Outcome", "and the cell's role"),
+    TableColumn("Candidate against baseline", number=True),
+    TableColumn("Limits", "one-sided", number=True),
+    TableColumn("Margin", number=True),
+    TableColumn("n", "pairs", number=True),
 )
 
 

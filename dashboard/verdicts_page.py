@@ -8,7 +8,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Finding, Outcome, RolloutOverview, StoredVerdict
 from dashboard import address, markup, rollout_choice, states, verdict_changes, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import verdict_files
 from dashboard.source import Source
 from dashboard.verdict_changes import FindingChange
@@ -19,35 +19,35 @@ HISTORY = 50
 _DATED = 200
 _HASH = 12
 _HISTORY = (
-    Column("Decided"),
-    Column("Verdict"),
-    Column("Pairs", number=True),
-    Column("Policy", "and its SHA-256"),
-    Column("Data SHA-256"),
-    Column("Verdict id"),
+    TableColumn("Decided"),
+    TableColumn("Verdict"),
+    TableColumn("Pairs", number=True),
+    TableColumn("Policy", "and its SHA-256"),
+    TableColumn("Data SHA-256"),
+    TableColumn("Verdict id"),
 )
 _SERVINGS = (
-    Column("Serving", "engine, model, draft"),
-    Column("Policy", "and its SHA-256"),
-    Column("Judged", "first, last"),
-    Column("Pass", number=True),
-    Column("Fail", number=True),
-    Column("Inconclusive", number=True),
-    Column("Newest"),
+    TableColumn("Serving", "engine, model, draft"),
+    TableColumn("Policy", "and its SHA-256"),
+    TableColumn("Judged", "first, last"),
+    TableColumn("Pass", number=True),
+    TableColumn("Fail", number=True),
+    TableColumn("Inconclusive", number=True),
+    TableColumn("Newest"),
 )
 _CHANGES = (
-    Column("Finding", "cohort, metric"),
-    Column("Outcome", "before → after"),
-    Column("Estimate", "before → after", number=True),
-    Column("Limits", "before", number=True),
-    Column("Limits", "after", number=True),
-    Column("n", "before → after", number=True),
+    TableColumn("Finding", "cohort, metric"),
+    TableColumn("Outcome", "before → after"),
+    TableColumn("Estimate", "before → after", number=True),
+    TableColumn("Limits", "before", number=True),
+    TableColumn("Limits", "after", number=True),
+    TableColumn("n", "before → after", number=True),
 )
 _CELLS = (
-    Column("TableCell", "cohort, metric"),
-    Column("Role"),
-    Column("In words"),
-    Column("Method", "and its confidence"),
+    TableColumn("TableCell", "cohort, metric"),
+    TableColumn("Role"),
+    TableColumn("In words"),
+    TableColumn("Method", "and its confidence"),
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collector.contract import Answer, Family, Finding, Outcome, Reason, Verdict
+from collector.contract import Family, Finding, MayShip, Outcome, Reason, Verdict
 
 ABOUT = (
     "The best passes, and of those the lower limit of its speed-up is the greatest; it is above 1, "
@@ -16,9 +16,9 @@ _STAT = "geomean_ratio"
 _OF_SAMPLE = (None, Reason.TOO_FEW, Reason.TOO_CLOSE)
 """Reasons that leave a finding's limits valid."""
 OUTCOMES = {
-    Answer.YES: Outcome.PASS,
-    Answer.NO: Outcome.FAIL,
-    Answer.UNKNOWN: Outcome.INCONCLUSIVE,
+    MayShip.YES: Outcome.PASS,
+    MayShip.NO: Outcome.FAIL,
+    MayShip.UNKNOWN: Outcome.INCONCLUSIVE,
 }
 _ANSWERS = {outcome: answer for answer, outcome in OUTCOMES.items()}
 
@@ -39,7 +39,7 @@ class ArmAnswer:
     """Whether a candidate passes in one scope, and its speed-up there."""
 
     arm: str
-    answer: Answer
+    answer: MayShip
     because: str
     speed_up: SpeedUp | None = None
     """None if it was not measured, or may not be judged."""
@@ -100,13 +100,13 @@ def _metric(findings: Sequence[Finding], cohort: str | None) -> str | None:
 
 def _answer(arm: str, verdict: Verdict | None, cohort: str | None, metric: str | None) -> ArmAnswer:
     if verdict is None:
-        return ArmAnswer(arm=arm, answer=Answer.UNKNOWN, because="not judged yet")
+        return ArmAnswer(arm=arm, answer=MayShip.UNKNOWN, because="not judged yet")
     speed_up = _speed_up(verdict, cohort, metric)
     if cohort is None:
         answer, because = _ANSWERS[verdict.outcome], verdict.summary
     else:
         found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
-        answer = Answer.UNKNOWN if found is None else found.answer
+        answer = MayShip.UNKNOWN if found is None else found.answer
         because = "it has no pair of this cohort" if found is None else found.because
     return ArmAnswer(arm=arm, answer=answer, because=because, speed_up=speed_up)
 
@@ -135,6 +135,6 @@ def _best(answers: Sequence[ArmAnswer]) -> str | None:
     faster = [
         (one.speed_up.lower, one.arm)
         for one in answers
-        if one.answer is Answer.YES and one.speed_up and (one.speed_up.lower or 0) > 1
+        if one.answer is MayShip.YES and one.speed_up and (one.speed_up.lower or 0) > 1
     ]
     return max(faster, key=lambda found: found[0] or 0)[1] if faster else None

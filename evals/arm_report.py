@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from collector.contract import Answer, Outcome, Verdict, to_document
+from collector.contract import MayShip, Outcome, Verdict, to_document
 from evals.arm_divergence import TITLE, DivergenceRow, divergence_rows
 from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, SpeedUp
 from evals.interaction import Interaction
@@ -101,7 +101,7 @@ def _diverged(rows: Sequence[DivergenceRow], arms: Sequence[str]) -> Table:
 def outcome_line(grid: Grid) -> str:
     """Return the sentence that says which candidates pass, and which one is the best."""
     release = grid.rows[0]
-    passed = [one.arm for one in release.answers if one.answer is Answer.YES]
+    passed = [one.arm for one in release.answers if one.answer is MayShip.YES]
     if not passed:
         words = "every candidate fails" if grid.outcome is Outcome.FAIL else "no candidate passes"
         return f"{grid.family.name}: {words}."

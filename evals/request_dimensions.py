@@ -46,14 +46,14 @@ FIELDS = (
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
-class Band(NamedTuple):
+class ValueBand(NamedTuple):
     """A band of numbers: its smallest and its largest recorded one."""
 
     low: float
     high: float
 
 
-Value = str | Band | None
+Value = str | ValueBand | None
 """A dimension's value; `None` if the request does not give one."""
 
 
@@ -125,7 +125,7 @@ def _banded(name: str, numbers: NDArray[np.float64]) -> Iterator[Dimension]:
     places = np.where(given, np.searchsorted(cuts, numbers, side="left"), len(cuts) + 1)
     bands, codes = np.unique(places, return_inverse=True)
     values = [
-        Band(float(numbers[places == band].min()), float(numbers[places == band].max()))
+        ValueBand(float(numbers[places == band].min()), float(numbers[places == band].max()))
         if band <= len(cuts)
         else None
         for band in bands

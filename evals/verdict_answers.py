@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from collector.contract import (
-    Answer,
     Change,
     Family,
     LaunchCounts,
+    MayShip,
     Outcome,
     Role,
     ScopeLooks,
@@ -19,7 +19,7 @@ _SHIPS = {
     Outcome.FAIL: "May it ship: no.",
     Outcome.INCONCLUSIVE: "May it ship: unknown.",
 }
-MARKS = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+MARKS = {MayShip.YES: "✓", MayShip.NO: "✕", MayShip.UNKNOWN: "?"}
 
 
 def may_it_ship(verdict: Verdict) -> str:

@@ -17,7 +17,7 @@ from collector.client.telemetry import TelemetryRequests
 from collector.errors import ClientError, StoreError
 
 
-class About(NamedTuple):
+class CollectorSettings(NamedTuple):
     """The relevant settings of a collector."""
 
     captures_content: bool
@@ -111,10 +111,10 @@ class Client(
         except ClientError:
             return False
 
-    def about(self) -> About:
+    def about(self) -> CollectorSettings:
         """Return the relevant settings of the collector."""
         body = self._connection.get("/api/v1/collector")
         try:
-            return About(bool(body["captures_content"]), bool(body["requires_keys"]))
+            return CollectorSettings(bool(body["captures_content"]), bool(body["requires_keys"]))
         except (KeyError, TypeError) as exc:
             raise self._connection.unexpected_answer(exc) from exc

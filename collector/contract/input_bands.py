@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 _PREFIX: Final = "input_tokens:"
 
 
-class Band(NamedTuple):
+class InputBand(NamedTuple):
     """One band of lengths, in input tokens."""
 
     first: int
@@ -33,7 +33,7 @@ class InputBands:
             raise ValueError(f"wanted growing numbers of input tokens above 0, got {list(cuts)}")
         self.cuts = tuple(cuts)
         self.bands = tuple(
-            Band(first, None if end is None else end - 1)
+            InputBand(first, None if end is None else end - 1)
             for first, end in pairwise((0, *self.cuts, None))
             if first is not None
         )

@@ -337,7 +337,7 @@ class ArmCapacity:
     """Mean answers of the scope in flight while there are any."""
 
 
-class Answer(StrEnum):
+class MayShip(StrEnum):
     """Whether the candidate may be released to a cohort."""
 
     YES = "yes"
@@ -351,7 +351,7 @@ class CohortAnswer:
 
     cohort: str
     pairs: int
-    answer: Answer
+    answer: MayShip
     because: str
     """The reasons, or the missing evidence, in words."""
     prompts_needed: int | None = None

@@ -157,7 +157,7 @@ class WatchDoubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeculationCounts:
+class ReportedSpeculation:
     """Speculation reported in answers of the candidate's own route."""
 
     answered: int = 0
@@ -237,7 +237,7 @@ class Watch:
     warm-up is over."""
     pairs: int = 0
     """Complete pairs that count; in split traffic, requests."""
-    speculation: SpeculationCounts = SpeculationCounts()
+    speculation: ReportedSpeculation = ReportedSpeculation()
     """Counts of the candidate's answers in these pairs."""
     acceptance: tuple[AcceptanceWatch, ...] = ()
     """By cohort, in the order of appearance."""

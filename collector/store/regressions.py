@@ -42,7 +42,7 @@ class RegressionFilter(NamedTuple):
     metric: str | None = None
 
 
-class Page(NamedTuple):
+class RegressionListing(NamedTuple):
     """A page of regressions, the largest loss first."""
 
     regressions: tuple[Regression, ...]
@@ -61,13 +61,13 @@ def page(
     *,
     limit: int,
     after: RegressionPosition | None,
-) -> Page:
+) -> RegressionListing:
     """Return the regressions after a cursor; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
     waiting = scores.newest_revision(connection) - progress.read(connection, progress.JUDGED)
     of = generations.GenerationFilter(wanted.rollout, cohort=wanted.cohort)
     if not generations.exists(connection, of):
-        return Page((), None, (), 0, max(waiting, 0))
+        return RegressionListing((), None, (), 0, max(waiting, 0))
     here = _here(wanted)
     order = (r.c.change, r.c.prompt_id, r.c.repeat)
     beyond = () if after is None else (tuple_(*order) > tuple_(*after),)
@@ -75,7 +75,7 @@ def page(
     found = [_regression(row) for row in rows]
     counted = select(r.c.change).where(*here).limit(COUNTED_AT_MOST).subquery()
     last = found[limit - 1] if len(found) > limit else None
-    return Page(
+    return RegressionListing(
         tuple(found[:limit]),
         None if last is None else RegressionPosition(last.change, last.prompt_id, last.repeat),
         tuple(_metrics(connection, wanted.rollout)),

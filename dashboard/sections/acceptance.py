@@ -7,24 +7,24 @@ import streamlit as st
 from collector.contract import Acceptance, DraftsAtLoad
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.validity_words import load_words
 
 COLUMNS = (
-    Column("Cohort"),
-    Column("Arm"),
-    Column("Acceptance rate", "accepted ÷ proposed", number=True),
-    Column("Acceptance length", "bonus token included", number=True),
-    Column("Counts behind them"),
-    Column("Generations", "counted", number=True),
-    Column("Excluded", "counts unusable", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Arm"),
+    TableColumn("Acceptance rate", "accepted ÷ proposed", number=True),
+    TableColumn("Acceptance length", "bonus token included", number=True),
+    TableColumn("Counts behind them"),
+    TableColumn("Generations", "counted", number=True),
+    TableColumn("Excluded", "counts unusable", number=True),
 )
 LOAD_TITLE = "Drafts by requests in flight"
 LOAD_COLUMNS = (
-    Column("In flight", number=True),
-    Column("Answers", "of the candidate", number=True),
-    Column("Without a draft", number=True),
-    Column("Drafts a step", "of the others", number=True),
+    TableColumn("In flight", number=True),
+    TableColumn("Answers", "of the candidate", number=True),
+    TableColumn("Without a draft", number=True),
+    TableColumn("Drafts a step", "of the others", number=True),
 )
 
 

@@ -8,7 +8,7 @@ from collector.client import Client
 from collector.contract import RolloutOverview
 from dashboard import address, charts, markup, reading, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.source import Source
 from evals.advice.records import Action, Advice, ScopeAdvice
 from evals.advice.report import basis
@@ -22,15 +22,15 @@ _ACTIONS = {
     Action.UNKNOWN: "? not enough evidence",
 }
 _COLUMNS = (
-    Column("Cohort", "and load"),
-    Column("Advice"),
-    Column("Observed", "speed-up of a token", number=True),
-    Column("Predicted", "by acceptance and cost", number=True),
-    Column("k", "now → best", number=True),
-    Column("Break-even", "tokens a step", number=True),
-    Column("Wasted drafts", number=True),
-    Column("n", "pairs", number=True),
-    Column("Why"),
+    TableColumn("Cohort", "and load"),
+    TableColumn("Advice"),
+    TableColumn("Observed", "speed-up of a token", number=True),
+    TableColumn("Predicted", "by acceptance and cost", number=True),
+    TableColumn("k", "now → best", number=True),
+    TableColumn("Break-even", "tokens a step", number=True),
+    TableColumn("Wasted drafts", number=True),
+    TableColumn("n", "pairs", number=True),
+    TableColumn("Why"),
 )
 
 

@@ -5,19 +5,19 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Family
 from dashboard import markup, words
-from dashboard.markup import Column, Html, TableCell
+from dashboard.markup import Html, TableCell, TableColumn
 from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, GridRow, grid
 from evals.interaction import Interaction, load_interactions
 from evals.registration import policy_for
 
 _INTERACTIONS = (
-    Column("Metric", "cohort"),
-    Column("Interaction", "1× or 0 is none", number=True),
-    Column("Lower limit", "one-sided", number=True),
-    Column("Upper limit", "one-sided", number=True),
-    Column("n", "prompts", number=True),
-    Column("Bad only together", "prompts", number=True),
-    Column("Bad only in one", "first, second", number=True),
+    TableColumn("Metric", "cohort"),
+    TableColumn("Interaction", "1× or 0 is none", number=True),
+    TableColumn("Lower limit", "one-sided", number=True),
+    TableColumn("Upper limit", "one-sided", number=True),
+    TableColumn("n", "prompts", number=True),
+    TableColumn("Bad only together", "prompts", number=True),
+    TableColumn("Bad only in one", "first, second", number=True),
 )
 
 
@@ -29,7 +29,7 @@ def show(client: Client, family: Family, rollout: str) -> None:
     release, *_ = found.rows
     st.html(markup.chips((OUTCOMES[one.answer], _card(family, one, rollout))
                          for one in release.answers))  # fmt: skip
-    columns = [Column("Cohort"), *map(Column, family.arms), Column("Best")]
+    columns = [TableColumn("Cohort"), *map(TableColumn, family.arms), TableColumn("Best")]
     caption = "May it ship, and its speed-up over the baseline"
     st.html(markup.table(caption, columns, map(_row, found.rows), fit="cards"))
     st.html(markup.note(ABOUT))

@@ -6,18 +6,18 @@ import streamlit as st
 
 from collector.contract import ArmCapacity
 from dashboard import markup, words
-from dashboard.markup import Column, Html, TableCell
+from dashboard.markup import Html, TableCell, TableColumn
 from evals import capacity_words
 
 _COLUMNS = (
-    Column("Cohort"),
-    Column("Arm"),
-    Column("Requests", number=True),
-    Column("Good", "within the bounds", number=True),
-    Column("Share", "good ÷ requests", number=True),
-    Column("Good", "a second", number=True),
-    Column("Output tokens", "a second", number=True),
-    Column("In flight", "mean", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Arm"),
+    TableColumn("Requests", number=True),
+    TableColumn("Good", "within the bounds", number=True),
+    TableColumn("Share", "good ÷ requests", number=True),
+    TableColumn("Good", "a second", number=True),
+    TableColumn("Output tokens", "a second", number=True),
+    TableColumn("In flight", "mean", number=True),
 )
 
 

@@ -6,28 +6,28 @@ import streamlit as st
 
 from collector.contract import CostComparison, Finding
 from dashboard import markup, words
-from dashboard.markup import Column, Html, TableCell
+from dashboard.markup import Html, TableCell, TableColumn
 from evals import cost_words
 from evals.findings_by_margin import worst_first
 
 METRIC = "cost_per_1k_output_tokens"
 _COLUMNS = (
-    Column("Cohort"),
-    Column("Baseline", number=True),
-    Column("Candidate", number=True),
-    Column("Difference", "candidate − baseline", number=True),
-    Column("Limits", "one-sided", number=True),
-    Column("Rejected drafts", "part of the candidate's", number=True),
-    Column("Limits", "one-sided", number=True),
-    Column("n", "pairs", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Baseline", number=True),
+    TableColumn("Candidate", number=True),
+    TableColumn("Difference", "candidate − baseline", number=True),
+    TableColumn("Limits", "one-sided", number=True),
+    TableColumn("Rejected drafts", "part of the candidate's", number=True),
+    TableColumn("Limits", "one-sided", number=True),
+    TableColumn("n", "pairs", number=True),
 )
 _CELLS = (
-    Column("Cohort"),
-    Column("Outcome", "and the cell's role"),
-    Column("Cost per output token", "candidate ÷ baseline", number=True),
-    Column("Limits", "one-sided", number=True),
-    Column("Margin", number=True),
-    Column("n", "pairs", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Outcome", "and the cell's role"),
+    TableColumn("Cost per output token", "candidate ÷ baseline", number=True),
+    TableColumn("Limits", "one-sided", number=True),
+    TableColumn("Margin", number=True),
+    TableColumn("n", "pairs", number=True),
 )
 
 

@@ -6,14 +6,14 @@ import streamlit as st
 
 from collector.contract import DivergedAnswers
 from dashboard import markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.validity_words import load_words
 
 COLUMNS = (
-    Column("Answers"),
-    Column("Compared", "pairs at temperature 0", number=True),
-    Column("Differ", number=True),
-    Column("First difference", "median, and middle half; tokens or characters", number=True),
+    TableColumn("Answers"),
+    TableColumn("Compared", "pairs at temperature 0", number=True),
+    TableColumn("Differ", number=True),
+    TableColumn("First difference", "median, and middle half; tokens or characters", number=True),
 )
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Finding
 from dashboard import address, charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.findings_by_margin import worst_first
 
 _ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
@@ -16,15 +16,15 @@ PANELS = (
     ("difference", "Quality and errors: candidate − baseline"),
 )
 COLUMNS = (
-    Column("Finding", "cohort, metric"),
-    Column("Outcome", "and the cell's role"),
-    Column("Estimate", number=True),
-    Column("Lower limit", "one-sided", number=True),
-    Column("Upper limit", "one-sided", number=True),
-    Column("Margin", number=True),
-    Column("n", "pairs", number=True),
-    Column("n needed", "pairs, or launches", number=True),
-    Column("In words"),
+    TableColumn("Finding", "cohort, metric"),
+    TableColumn("Outcome", "and the cell's role"),
+    TableColumn("Estimate", number=True),
+    TableColumn("Lower limit", "one-sided", number=True),
+    TableColumn("Upper limit", "one-sided", number=True),
+    TableColumn("Margin", number=True),
+    TableColumn("n", "pairs", number=True),
+    TableColumn("n needed", "pairs, or launches", number=True),
+    TableColumn("In words"),
 )
 
 

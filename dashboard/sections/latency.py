@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 
 _FIELDS = (
     ("ttft_s", "TTFT: time to first token"),
@@ -45,17 +45,17 @@ def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
     st.html(markup.table("Latency, exact percentiles (R-7)", columns(), rows))
 
 
-def columns() -> list[Column]:
+def columns() -> list[TableColumn]:
     """Return the table's columns."""
     made = [
-        Column("Cohort"),
-        Column("Arm"),
-        Column("Generations", number=True),
-        Column("Errors", number=True),
+        TableColumn("Cohort"),
+        TableColumn("Arm"),
+        TableColumn("Generations", number=True),
+        TableColumn("Errors", number=True),
     ]
     for field, _ in _FIELDS:
-        made.append(Column(_SHORT[field], "n", number=True))
-        made += [Column(_SHORT[field], name, number=True) for name in ("p50", "p95", "p99")]
+        made.append(TableColumn(_SHORT[field], "n", number=True))
+        made += [TableColumn(_SHORT[field], name, number=True) for name in ("p50", "p95", "p99")]
     return made
 
 

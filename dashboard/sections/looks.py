@@ -4,17 +4,17 @@ import streamlit as st
 
 from collector.contract import ScopeLooks, Verdict
 from dashboard import markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.verdict_answers import look_decision
 
 TITLE = "Run until it is decided: the looks of each scope"
 COLUMNS = (
-    Column("Scope"),
-    Column("Decision"),
-    Column("Reached", "look", number=True),
-    Column("Looks", "declared", number=True),
-    Column("Pairs", "up to the look reached", number=True),
-    Column("Planned", "pairs", number=True),
+    TableColumn("Scope"),
+    TableColumn("Decision"),
+    TableColumn("Reached", "look", number=True),
+    TableColumn("Looks", "declared", number=True),
+    TableColumn("Pairs", "up to the look reached", number=True),
+    TableColumn("Planned", "pairs", number=True),
 )
 
 

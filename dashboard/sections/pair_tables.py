@@ -4,18 +4,18 @@ from zoneinfo import ZoneInfo
 
 from collector.contract import Generation, Pair, Score
 from dashboard import markup, words
-from dashboard.markup import Column, Html, TableCell
+from dashboard.markup import Html, TableCell, TableColumn
 
 _Key = tuple[str, str, str]
 """Metric, evaluator, version."""
-_SIDES = (Column("Baseline"), Column("Candidate"))
+_SIDES = (TableColumn("Baseline"), TableColumn("Candidate"))
 
 
 def measurements(pair: Pair, zone: ZoneInfo | None) -> Html:
     """Return tokens, times, acceptance and identity of both arms."""
     sides = [_measured(pair.baseline, zone), _measured(pair.candidate, zone)]
     rows = [[TableCell(name), sides[0][name], sides[1][name]] for name in sides[0]]
-    return markup.table("Measurements", (Column("Measured"), *_SIDES), rows, fit="content")
+    return markup.table("Measurements", (TableColumn("Measured"), *_SIDES), rows, fit="content")
 
 
 def scores(pair: Pair) -> Html:
@@ -32,11 +32,11 @@ def scores(pair: Pair) -> Html:
         for key in keys
     ]
     columns = (
-        Column("Metric", "evaluator, version, posted by"),
-        Column("Baseline", "0 to 1", number=True),
-        Column("Why"),
-        Column("Candidate", "0 to 1", number=True),
-        Column("Why"),
+        TableColumn("Metric", "evaluator, version, posted by"),
+        TableColumn("Baseline", "0 to 1", number=True),
+        TableColumn("Why"),
+        TableColumn("Candidate", "0 to 1", number=True),
+        TableColumn("Why"),
     )
     return markup.table("Scores", columns, rows, fit="cards")
 

@@ -7,18 +7,18 @@ import streamlit as st
 from collector.contract import QualityCounts
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 
 COLUMNS = (
-    Column("Metric"),
-    Column("Cohort"),
-    Column("Baseline", "mean score, 0 to 1", number=True),
-    Column("Candidate", "mean score, 0 to 1", number=True),
-    Column("Losses", "candidate lower", number=True),
-    Column("Ties", "equal", number=True),
-    Column("Wins", "candidate higher", number=True),
-    Column("Scored", "pairs", number=True),
-    Column("Unscored", "pairs", number=True),
+    TableColumn("Metric"),
+    TableColumn("Cohort"),
+    TableColumn("Baseline", "mean score, 0 to 1", number=True),
+    TableColumn("Candidate", "mean score, 0 to 1", number=True),
+    TableColumn("Losses", "candidate lower", number=True),
+    TableColumn("Ties", "equal", number=True),
+    TableColumn("Wins", "candidate higher", number=True),
+    TableColumn("Scored", "pairs", number=True),
+    TableColumn("Unscored", "pairs", number=True),
 )
 
 

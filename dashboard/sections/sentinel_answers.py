@@ -6,16 +6,16 @@ import streamlit as st
 
 from collector.contract import SentinelAnswers
 from dashboard import markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.sentinel_words import first_words
 
 TITLE = "Prompts asked again and again"
 COLUMNS = (
-    Column("Prompt"),
-    Column("Arm", "and its launch"),
-    Column("Answers", number=True),
-    Column("Changed", "unlike the most frequent", number=True),
-    Column("First change"),
+    TableColumn("Prompt"),
+    TableColumn("Arm", "and its launch"),
+    TableColumn("Answers", number=True),
+    TableColumn("Changed", "unlike the most frequent", number=True),
+    TableColumn("First change"),
 )
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import streamlit as st
 
 from dashboard import address, markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals import slow_requests
-from evals.request_dimensions import DIM, Band, Value
+from evals.request_dimensions import DIM, Value, ValueBand
 from evals.slow_requests import ShareDifference, SlowComparison
 
 _METRICS = {"e2e_s": "End to end", "ttft_s": "TTFT", "tpot_s": "TPOT"}
@@ -29,10 +29,10 @@ _TITLES = {
 _SHARES = ("acceptance", "cached_share")
 _YES_OR_NO = ("streamed", "fallback", "mirrored")
 _COLUMNS = (
-    Column("Requests with", "value and dimension"),
-    Column("Of the slow", number=True),
-    Column("Of the rest", number=True),
-    Column("Difference", "with limits", number=True),
+    TableColumn("Requests with", "value and dimension"),
+    TableColumn("Of the slow", number=True),
+    TableColumn("Of the rest", number=True),
+    TableColumn("Difference", "with limits", number=True),
 )
 
 
@@ -125,7 +125,7 @@ def _title(dimension: str) -> str:
 
 
 def _value(dimension: str, value: Value, zone: ZoneInfo | None) -> str:
-    if isinstance(value, Band):
+    if isinstance(value, ValueBand):
         ends = [_number(dimension, end, zone) for end in value]
         return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     if value is None:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from collector.contract import Finding, StoredVerdict
 from dashboard import markup, static_forest, words
-from dashboard.markup import Column, Html, TableCell
+from dashboard.markup import Html, TableCell, TableColumn
 from dashboard.sections import (
     acceptance,
     capacity,
@@ -77,7 +77,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
 
 
 def _given(
-    title: str, columns: Sequence[Column], rows: Sequence[Sequence[TableCell]]
+    title: str, columns: Sequence[TableColumn], rows: Sequence[Sequence[TableCell]]
 ) -> list[Html]:
     """Return a table; none without rows."""
     return [markup.table(title, columns, rows)] if rows else []

@@ -6,17 +6,17 @@ import streamlit as st
 
 from collector.contract import AnswerValidity, StructuredAnswers
 from dashboard import markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.validity_words import load_words, place_words, valid_words
 
 _PLACE = "median, middle half; share of the answer"
 COLUMNS = (
-    Column("Answers"),
-    Column("In flight", "when it was asked", number=True),
-    Column("Baseline valid", number=True),
-    Column("Breaks at character", _PLACE, number=True),
-    Column("Candidate valid", number=True),
-    Column("Breaks at character", _PLACE, number=True),
+    TableColumn("Answers"),
+    TableColumn("In flight", "when it was asked", number=True),
+    TableColumn("Baseline valid", number=True),
+    TableColumn("Breaks at character", _PLACE, number=True),
+    TableColumn("Candidate valid", number=True),
+    TableColumn("Breaks at character", _PLACE, number=True),
 )
 TITLE = "Valid JSON and tool calls, by requests in flight"
 

@@ -9,15 +9,15 @@ import streamlit as st
 from collector.client import Client, ClientError
 from collector.contract import RampStep, Switch, SwitchState
 from dashboard import markup, sign_in, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.source import KEY_VARIABLE, Source
 from evals.verdict_answers import cohort_lines, may_it_ship
 
 _COLUMNS = (
-    Column("When"),
-    Column("Set to"),
-    Column("By"),
-    Column("Reason"),
+    TableColumn("When"),
+    TableColumn("Set to"),
+    TableColumn("By"),
+    TableColumn("Reason"),
 )
 _WHAT_HAPPENS = {
     Switch.OFF: (

@@ -9,7 +9,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Arm, ArmSummary, FeedbackKind, MetricSummary, RolloutOverview
 from dashboard import address, markup, reading, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from dashboard.source import Source
 from evals.feedback_counts import FeedbackCount
 
@@ -24,14 +24,14 @@ WINDOWS: Mapping[str, int | None] = {
 _TITLES = ("All data", "Last 7 days", "Last 24 hours", "Last hour", "Last 10 minutes")
 _METRICS = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "End to end"}
 _COLUMNS = (
-    Column("Cohort"),
-    Column("Arm"),
-    Column("Generations", number=True),
-    *(Column(name, "p50 / p95 / p99, ms", number=True) for name in _METRICS.values()),
-    Column("Errors", number=True),
-    Column("Fallbacks", number=True),
-    Column("Retries", "in all", number=True),
-    Column("Contract", "violations", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Arm"),
+    TableColumn("Generations", number=True),
+    *(TableColumn(name, "p50 / p95 / p99, ms", number=True) for name in _METRICS.values()),
+    TableColumn("Errors", number=True),
+    TableColumn("Fallbacks", number=True),
+    TableColumn("Retries", "in all", number=True),
+    TableColumn("Contract", "violations", number=True),
 )
 _FEEDBACK = {
     FeedbackKind.THUMBS_UP: "Thumbs up",
@@ -109,10 +109,10 @@ def _show_feedback(
         st.html(markup.note("Nobody gave feedback on these answers (thumbs, escalations, edits)."))
         return
     columns = (
-        Column("Cohort"),
-        Column("Arm"),
-        Column("Generations", "looked at", number=True),
-        *(Column(name, number=True) for name in _FEEDBACK.values()),
+        TableColumn("Cohort"),
+        TableColumn("Arm"),
+        TableColumn("Generations", "looked at", number=True),
+        *(TableColumn(name, number=True) for name in _FEEDBACK.values()),
     )
     rows = [
         _feedback(list(group))

@@ -7,16 +7,16 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Unpaired
 from dashboard import markup, words
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 
 _COLUMNS = (
-    Column("Generations", number=True),
-    Column("Rollout", "and arm"),
-    Column("Sender", "service, engine, and how its spans are written"),
-    Column("Why"),
-    Column("What to do"),
-    Column("Last", number=True),
-    Column("Trace", "of one of them"),
+    TableColumn("Generations", number=True),
+    TableColumn("Rollout", "and arm"),
+    TableColumn("Sender", "service, engine, and how its spans are written"),
+    TableColumn("Why"),
+    TableColumn("What to do"),
+    TableColumn("Last", number=True),
+    TableColumn("Trace", "of one of them"),
 )
 
 

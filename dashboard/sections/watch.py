@@ -9,39 +9,39 @@ from collector.client import Client
 from collector.contract import AcceptanceWatch, StoredWatch, Watch, WatchCell, WatchLook
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 from evals.watch.acceptance import FALL, REFERENCE
 
 _COLUMNS = (
-    Column("TableCell", "cohort, metric"),
-    Column("So far", "and the cell's role"),
-    Column("Estimate", number=True),
-    Column(
+    TableColumn("TableCell", "cohort, metric"),
+    TableColumn("So far", "and the cell's role"),
+    TableColumn("Estimate", number=True),
+    TableColumn(
         "Limits",
         "valid at every moment, if harm lasts no longer than the policy's stretch",
         number=True,
     ),
-    Column("Margin", number=True),
-    Column("e-value for a pass", "highest; needed", number=True),
-    Column("e-value for a fail", "highest; needed", number=True),
-    Column("Next look", "pairs", number=True),
-    Column("n", "pairs", number=True),
-    Column("In words"),
+    TableColumn("Margin", number=True),
+    TableColumn("e-value for a pass", "highest; needed", number=True),
+    TableColumn("e-value for a fail", "highest; needed", number=True),
+    TableColumn("Next look", "pairs", number=True),
+    TableColumn("n", "pairs", number=True),
+    TableColumn("In words"),
 )
 _ACCEPTED = (
-    Column("Cohort"),
-    Column("So far"),
-    Column("At first", f"mean of {REFERENCE} requests", number=True),
-    Column("Lately", "newest 100 or so", number=True),
-    Column("Compared", "requests", number=True),
+    TableColumn("Cohort"),
+    TableColumn("So far"),
+    TableColumn("At first", f"mean of {REFERENCE} requests", number=True),
+    TableColumn("Lately", "newest 100 or so", number=True),
+    TableColumn("Compared", "requests", number=True),
 )
 _LOOKS = (
-    Column("TableCell"),
-    Column("Look at", "pairs", number=True),
-    Column("Level spent", number=True),
-    Column("Outcome"),
-    Column("Estimate", number=True),
-    Column("In words"),
+    TableColumn("TableCell"),
+    TableColumn("Look at", "pairs", number=True),
+    TableColumn("Level spent", number=True),
+    TableColumn("Outcome"),
+    TableColumn("Estimate", number=True),
+    TableColumn("In words"),
 )
 
 

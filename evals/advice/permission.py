@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-from collector.contract import Answer, Arm, Outcome, Verdict
+from collector.contract import Arm, MayShip, Outcome, Verdict
 from evals.advice.records import Action
 
 _ANSWERS = {
-    Outcome.PASS: Answer.YES,
-    Outcome.FAIL: Answer.NO,
-    Outcome.INCONCLUSIVE: Answer.UNKNOWN,
+    Outcome.PASS: MayShip.YES,
+    Outcome.FAIL: MayShip.NO,
+    Outcome.INCONCLUSIVE: MayShip.UNKNOWN,
 }
 
 
@@ -30,9 +30,9 @@ class Permission:
     @property
     def default(self) -> Arm:
         """The arm for requests that match no rule."""
-        return Arm.CANDIDATE if self.answer(None) is Answer.YES else Arm.BASELINE
+        return Arm.CANDIDATE if self.answer(None) is MayShip.YES else Arm.BASELINE
 
-    def answer(self, cohort: str | None) -> Answer | None:
+    def answer(self, cohort: str | None) -> MayShip | None:
         """Return the answer for a cohort or (`None`) the release; `None` without a verdict."""
         return None if self._verdict is None else self._answer_and_reason(self._verdict, cohort)[0]
 
@@ -45,16 +45,16 @@ class Permission:
             unjudged = f"a verdict: draftgate gate {self._rollout}"
             return PermittedAction(Action.UNKNOWN, by_speed.reason, (*by_speed.missing, unjudged))
         answer, because = self._answer_and_reason(self._verdict, cohort)
-        if answer is Answer.NO:
+        if answer is MayShip.NO:
             reason = f"the verdict says no: {because}; its speed: {by_speed.reason}"
             return PermittedAction(Action.DISABLE, reason, by_speed.missing)
-        if answer is Answer.UNKNOWN and serves:
+        if answer is MayShip.UNKNOWN and serves:
             reason = f"the verdict is open: {because}; its speed: {by_speed.reason}"
             return PermittedAction(Action.UNKNOWN, reason, by_speed.missing)
         return by_speed
 
     @staticmethod
-    def _answer_and_reason(verdict: Verdict, cohort: str | None) -> tuple[Answer, str]:
+    def _answer_and_reason(verdict: Verdict, cohort: str | None) -> tuple[MayShip, str]:
         if cohort is None:
             return _ANSWERS[verdict.outcome], verdict.summary.partition(": ")[2] or verdict.summary
         found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
@@ -62,4 +62,4 @@ class Permission:
             return found.answer, found.because
         if not verdict.cohorts:  # judged as a whole
             return Permission._answer_and_reason(verdict, None)
-        return Answer.UNKNOWN, "it does not speak of this cohort"
+        return MayShip.UNKNOWN, "it does not speak of this cohort"

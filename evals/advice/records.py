@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from collector.contract import Answer, Arm, LoadAdaptation
+from collector.contract import Arm, LoadAdaptation, MayShip
 
 
 class Action(StrEnum):
@@ -94,7 +94,7 @@ class ScopeAdvice:
     action: Action
     """Restricted to what the verdict allows."""
     reason: str
-    judged: Answer | None
+    judged: MayShip | None
     """The newest verdict's answer for the scope; `None`: the rollout has no verdict."""
     missing: tuple[str, ...]
     pairs: int

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from collector.contract import Answer, Arm, InputBands, is_input_band
+from collector.contract import Arm, InputBands, MayShip, is_input_band
 from evals.advice.observations import Observation
 from evals.advice.observed import e2e_ratios, prompts, speedup
 from evals.advice.records import Action, Advice, Route, ScopeAdvice
@@ -31,7 +31,7 @@ def routes(
     scopes = [s for s in scopes if not is_input_band(s.cohort)]
     cohorts = [s for s in scopes if s.load is None and s.cohort is not None]
     whole = cohorts or [s for s in scopes if s.load is None]
-    off = {s.cohort for s in whole if s.action is Action.DISABLE or s.judged is not Answer.YES}
+    off = {s.cohort for s in whole if s.action is Action.DISABLE or s.judged is not MayShip.YES}
     found = _off_bands(bands)
     if default is Arm.CANDIDATE:
         found += [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
@@ -63,7 +63,7 @@ def _off_bands(bands: Sequence[ScopeAdvice]) -> list[Route]:
 
     Requests of unknown length go there unless a verdict allows them.
     """
-    off = [s for s in bands if s.action is Action.DISABLE or s.judged is not Answer.YES]
+    off = [s for s in bands if s.action is Action.DISABLE or s.judged is not MayShip.YES]
     found = [Route(cohort=s.cohort, reason=s.reason) for s in off]
     if bands and InputBands.UNKNOWN not in {s.cohort for s in bands}:
         why = "no pair of unknown length was judged"

@@ -6,19 +6,19 @@ from typing import Any
 
 from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
-from evals.evaluators.written_calls import Call, calls_in_text, json_call
+from evals.evaluators.written_calls import WrittenCall, calls_in_text, json_call
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResponse:
     """A tool's response."""
 
-    call: Call | None
+    call: WrittenCall | None
     """The earlier call with the same id, if any."""
     result: object
 
 
-def answered_calls(generation: Generation) -> tuple[Call, ...]:
+def answered_calls(generation: Generation) -> tuple[WrittenCall, ...]:
     """Return the tool calls of this answer.
 
     These are its `tool_call` parts. If it has none, calls are read from its text: JSON
@@ -27,7 +27,7 @@ def answered_calls(generation: Generation) -> tuple[Call, ...]:
     """
     content = generation.content
     messages = content.output_messages if content else None
-    calls = tuple(part for part in _parts(messages) if isinstance(part, Call))
+    calls = tuple(part for part in _parts(messages) if isinstance(part, WrittenCall))
     return calls or calls_in_text(answer_text(generation) or "")
 
 
@@ -42,14 +42,14 @@ def recorded_calls(generation: Generation) -> list[tuple[str, object]]:
     ]
 
 
-def history(generation: Generation) -> Iterator[Call | ToolResponse]:
+def history(generation: Generation) -> Iterator[WrittenCall | ToolResponse]:
     """Yield the calls and responses of the whole conversation in order; this answer comes last."""
     if generation.content is None:
         return
-    by_id: dict[str, Call] = {}
+    by_id: dict[str, WrittenCall] = {}
     for messages in (generation.content.input_messages, generation.content.output_messages):
         for part in _parts(messages):
-            if isinstance(part, Call):
+            if isinstance(part, WrittenCall):
                 if part.id is not None:
                     by_id[part.id] = part
                 yield part
@@ -73,7 +73,7 @@ class _RawResponse:
     result: object
 
 
-def _parts(messages: str | None) -> Iterator[Call | _RawResponse]:
+def _parts(messages: str | None) -> Iterator[WrittenCall | _RawResponse]:
     for message in _messages(messages):
         for part in _dicts(message.get("parts")):
             if part.get("type") == "tool_call" and (call := json_call(part)):

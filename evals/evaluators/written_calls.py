@@ -27,7 +27,7 @@ _MOST_VALUES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WrittenCall:
     """One tool call."""
 
     name: str
@@ -35,7 +35,7 @@ class Call:
     id: str | None = None
 
 
-def calls_in_text(text: str) -> tuple[Call, ...]:
+def calls_in_text(text: str) -> tuple[WrittenCall, ...]:
     """Return the calls in a text: JSON or Python calls alone, marked, or as JSON within prose."""
     try:
         return _calls_of(json_value(text))
@@ -43,14 +43,14 @@ def calls_in_text(text: str) -> tuple[Call, ...]:
         return _python_calls(text) or _calls_within(text)
 
 
-def _calls_of(value: object) -> tuple[Call, ...]:
+def _calls_of(value: object) -> tuple[WrittenCall, ...]:
     """Read a JSON value as calls; return none if any part of it is no call."""
     items = value if isinstance(value, list) else [value]
     calls = [json_call(item) for item in items]
     return tuple(call for call in calls if call) if all(calls) else ()
 
 
-def _calls_within(text: str) -> tuple[Call, ...]:
+def _calls_within(text: str) -> tuple[WrittenCall, ...]:
     """Return the calls between the markers of Hermes, Llama or Mistral, otherwise those in prose.
 
     JSON in prose is a call only if it has both a name and arguments; Python calls in prose count
@@ -88,7 +88,7 @@ def _literal(text: str) -> list[object]:
     return [_tuples_as_lists(v) for v in (value if isinstance(value, list | tuple) else [value])]
 
 
-def _json_within(text: str) -> Iterator[Call]:
+def _json_within(text: str) -> Iterator[WrittenCall]:
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MOST_VALUES):
         match = _JSON_START.search(text, at)
@@ -103,7 +103,7 @@ def _json_within(text: str) -> Iterator[Call]:
         yield from (c for item in items if _is_call(item) and (c := json_call(item)))
 
 
-def _python_within(text: str) -> tuple[Call, ...]:
+def _python_within(text: str) -> tuple[WrittenCall, ...]:
     """Return the Python calls of a text's blocks of code and lists."""
     blocks = [m["list"] or m["code"] or m["tagged"] for m in _PYTHON.finditer(text)]
     return tuple(call for block in blocks for call in _python_calls(block))
@@ -117,7 +117,7 @@ def _is_call(item: object) -> bool:
     return "name" in called and ("arguments" in called or "parameters" in called)
 
 
-def json_call(item: object) -> Call | None:
+def json_call(item: object) -> WrittenCall | None:
     """Read `{"name": …, "arguments": …}`, bare or inside `{"function": …}` (OpenAI's API)."""
     if not isinstance(item, dict):
         return None
@@ -131,10 +131,10 @@ def json_call(item: object) -> Call | None:
             return None
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    return Call(name, arguments, item.get("id") if isinstance(item.get("id"), str) else None)
+    return WrittenCall(name, arguments, item.get("id") if isinstance(item.get("id"), str) else None)
 
 
-def _python_calls(text: str) -> tuple[Call, ...]:
+def _python_calls(text: str) -> tuple[WrittenCall, ...]:
     """Read Python code as calls, one a line or in a list; return none if any part is no call."""
     try:
         lines = ast.parse(text.strip().strip("`\n")).body
@@ -150,7 +150,7 @@ def _python_calls(text: str) -> tuple[Call, ...]:
     return tuple(call for call in calls if call) if all(calls) else ()
 
 
-def _python_call(node: ast.expr | None) -> Call | None:
+def _python_call(node: ast.expr | None) -> WrittenCall | None:
     if not isinstance(node, ast.Call) or node.args or any(k.arg is None for k in node.keywords):
         return None
     try:
@@ -158,7 +158,7 @@ def _python_call(node: ast.expr | None) -> Call | None:
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
     name = ast.unparse(node.func).removesuffix(".call")  # Llama's built-in tools
-    return Call(name, {k: _tuples_as_lists(v) for k, v in arguments.items()})
+    return WrittenCall(name, {k: _tuples_as_lists(v) for k, v in arguments.items()})
 
 
 def _tuples_as_lists(value: object) -> object:

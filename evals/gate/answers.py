@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from collector.contract import Answer, CohortAnswer, Finding, Outcome, Reason, Role
+from collector.contract import CohortAnswer, Finding, MayShip, Outcome, Reason, Role
 from evals.evidence import Evidence
 from evals.gate.cells import Cell
 from evals.gate.wording import subject, why
@@ -40,7 +40,7 @@ def _answer(cohort: str, judged: Judged, broken: Sequence[str], evidence: Eviden
     own = [(c, f) for c, f in judged if c.cohort == cohort and f.role is not Role.REPORT]
     found = [f for _, f in own]
     answer, because = _answer_and_reason(own, broken)
-    needed = prompts_needed(found, evidence, Role.PROVE) if answer is Answer.UNKNOWN else None
+    needed = prompts_needed(found, evidence, Role.PROVE) if answer is MayShip.UNKNOWN else None
     return CohortAnswer(
         cohort=cohort,
         pairs=int(evidence.scope(cohort).sum()),
@@ -50,23 +50,23 @@ def _answer(cohort: str, judged: Judged, broken: Sequence[str], evidence: Eviden
     )
 
 
-def _answer_and_reason(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
+def _answer_and_reason(own: Judged, broken: Sequence[str]) -> tuple[MayShip, str]:
     proofs = [(c, f) for c, f in own if f.role is Role.PROVE]
     failed = [c for c, f in own if f.outcome is Outcome.FAIL]
     missing = [(c, f) for c, f in proofs if f.outcome is not Outcome.PASS]
     if failed:
-        return Answer.NO, f"beyond the margin: {_measures(failed)}"
+        return MayShip.NO, f"beyond the margin: {_measures(failed)}"
     if missing:
-        return Answer.UNKNOWN, "; ".join(_missing(c, f) for c, f in _without_repeats(missing))
+        return MayShip.UNKNOWN, "; ".join(_missing(c, f) for c, f in _without_repeats(missing))
     if broken:
-        return Answer.UNKNOWN, f"over all cohorts {_listed(broken)} fails"
+        return MayShip.UNKNOWN, f"over all cohorts {_listed(broken)} fails"
     if not own:
-        return Answer.UNKNOWN, "not judged by itself: the policy has no cell of it"
+        return MayShip.UNKNOWN, "not judged by itself: the policy has no cell of it"
     if not proofs:
-        return Answer.UNKNOWN, "not proved by itself: of its cells none must pass, and none fails"
+        return MayShip.UNKNOWN, "not proved by itself: of its cells none must pass, and none fails"
     open_guards = sum(f.outcome is not Outcome.PASS for _, f in own)
     guards = f"; {open_guards} of its guards undecided" if open_guards else ""
-    return Answer.YES, f"{len(proofs)} of {len(proofs)} required cells are within margin{guards}"
+    return MayShip.YES, f"{len(proofs)} of {len(proofs)} required cells are within margin{guards}"
 
 
 def _without_repeats(missing: Judged) -> Judged:

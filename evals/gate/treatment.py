@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collector.contract import Reason, SpeculationCounts
+from collector.contract import Reason, ReportedSpeculation
 from evals.drafting import AnswerDrafts
 from evals.evidence import BoolColumn, Evidence, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
@@ -80,11 +80,11 @@ def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
     return None if words is None else Obstacle(Reason.TREATMENT, words, bars_fail=False)
 
 
-def speculation_of(candidate: Side) -> SpeculationCounts:
+def speculation_of(candidate: Side) -> ReportedSpeculation:
     """Count a candidate's answers by what they record on speculation."""
     answered = candidate.answered & ~candidate.fallback
     both = answered & (candidate.accepted_tokens >= 0) & (candidate.draft_tokens > 0)
-    return SpeculationCounts(
+    return ReportedSpeculation(
         answered=int(answered.sum()),
         silent=int((answered & ~candidate.speculated).sum()),
         counted=int((answered & (candidate.draft_tokens >= 0)).sum()),
@@ -95,7 +95,7 @@ def speculation_of(candidate: Side) -> SpeculationCounts:
     )
 
 
-def idle_words(seen: SpeculationCounts, policy: Policy) -> str | None:
+def idle_words(seen: ReportedSpeculation, policy: Policy) -> str | None:
     """Return why a candidate is not known to have speculated; `None` if it is known."""
     if seen.answered == 0:
         return None
@@ -120,7 +120,7 @@ def drafted(candidate: Side) -> BoolColumn:
     return np.asarray(shown & candidate.answered & ~candidate.fallback)
 
 
-def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
+def _undrafted(seen: ReportedSpeculation, policy: Policy) -> str | None:
     """Return a sentence if almost no answer has drafted tokens, or none was accepted."""
     if seen.drafted:
         if seen.drafted <= MAX_IDLE_SHARE * seen.answered:
@@ -141,7 +141,7 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
     )
 
 
-def _none_accepted(seen: SpeculationCounts, policy: Policy) -> str | None:
+def _none_accepted(seen: ReportedSpeculation, policy: Policy) -> str | None:
     """Return a sentence if no draft was accepted: any gain then has another cause."""
     if seen.judged == 0 and policy.validity.speculation == "required":
         return (
@@ -154,7 +154,7 @@ def _none_accepted(seen: SpeculationCounts, policy: Policy) -> str | None:
     return f"none of the candidate's {seen.draft_tokens:,} draft tokens was accepted"
 
 
-def _mixed(seen: SpeculationCounts) -> str | None:
+def _mixed(seen: ReportedSpeculation) -> str | None:
     """Return a sentence if a part of the answers records nothing on speculation."""
     if seen.silent == seen.answered or seen.silent <= MAX_UNBOUNDED_SHARE * seen.answered:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from collector.contract import (
     ArmServed,
     Reason,
-    SpeculationCounts,
+    ReportedSpeculation,
     Watch,
     WatchCell,
     WatchDoubt,
@@ -131,9 +131,9 @@ def _some(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names)[:_KEPT])
 
 
-def _sum(one: SpeculationCounts, other: SpeculationCounts) -> SpeculationCounts:
+def _sum(one: ReportedSpeculation, other: ReportedSpeculation) -> ReportedSpeculation:
     both = asdict(one), asdict(other)
-    return SpeculationCounts(**{name: both[0][name] + both[1][name] for name in both[0]})
+    return ReportedSpeculation(**{name: both[0][name] + both[1][name] for name in both[0]})
 
 
 def _cumulative_doubts(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:

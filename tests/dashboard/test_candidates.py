@@ -15,11 +15,11 @@ from playwright.sync_api import Page, expect
 
 from collector.client import Client
 from collector.contract import (
-    Answer,
     Arm,
     CohortAnswer,
     Family,
     Generation,
+    MayShip,
     Outcome,
     Verdict,
     encode,
@@ -30,7 +30,7 @@ from evals.registration import register_family
 
 FAMILY = Family(name="r", arms=("k4", "fp8", "both"), combined={"both": ("k4", "fp8")})
 RATIOS = {"k4": 0.5, "fp8": 0.9, "both": 0.45}
-ANSWERS = {"k4": Answer.YES, "fp8": Answer.YES, "both": Answer.NO}
+ANSWERS = {"k4": MayShip.YES, "fp8": MayShip.YES, "both": MayShip.NO}
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def closed_clients() -> Iterator[None]:
 
 def judged(arm: str) -> Verdict:
     ratio, answer = RATIOS[arm], ANSWERS[arm]
-    outcome = Outcome.PASS if answer is Answer.YES else Outcome.FAIL
+    outcome = Outcome.PASS if answer is MayShip.YES else Outcome.FAIL
     times = {"estimate": ratio, "lower": ratio / 1.05, "upper": ratio * 1.05, "margin": 1.0}
     because = "beyond the margin: share of task completion"
     return made_verdict(

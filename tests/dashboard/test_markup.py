@@ -3,14 +3,14 @@
 from collector.contract import Outcome, ScoredSpan
 from dashboard import answer_markup, markup
 from dashboard.divergence import divergence
-from dashboard.markup import Column, TableCell
+from dashboard.markup import TableCell, TableColumn
 
 
 def test_a_table_escapes_what_it_shows() -> None:
     """Titles and cells are text; a number carries its exact value."""
     shown = markup.table(
         "<caption>",
-        (Column("A & B", "note"), Column("n", number=True)),
+        (TableColumn("A & B", "note"), TableColumn("n", number=True)),
         [[TableCell("<script>alert(1)</script>"), markup.numeric("1.23×", 1.2345678)]],
     )
     assert shown == (

@@ -11,7 +11,7 @@ from made_verdicts import made_verdict
 from typer.testing import CliRunner
 
 from collector.client import Client
-from collector.contract import Answer, Arm, CohortAnswer, InputBands, Outcome, Speculation
+from collector.contract import Arm, CohortAnswer, InputBands, MayShip, Outcome, Speculation
 from draftgate.commands import app
 from evals import advice
 from evals.advice.observed import e2e_ratios, speedup
@@ -109,7 +109,7 @@ def stored(client, otlp_of):
 
 def verdict_of(outcome=Outcome.PASS, **answers):
     """Return a verdict that says so of the release and of each cohort."""
-    answers = answers or dict.fromkeys(("chat", "json"), Answer.YES)
+    answers = answers or dict.fromkeys(("chat", "json"), MayShip.YES)
     cohorts = tuple(
         CohortAnswer(cohort=cohort, pairs=40, answer=answer, because="answers got worse")
         for cohort, answer in answers.items()
@@ -159,7 +159,7 @@ def test_an_acceptance_that_collapsed_is_named(stored, rollout) -> None:
 
 def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) -> None:
     """A failed release: its good cohort alone is routed to the candidate."""
-    said = verdict_of(Outcome.FAIL, chat=Answer.YES, json=Answer.NO)
+    said = verdict_of(Outcome.FAIL, chat=MayShip.YES, json=MayShip.NO)
     found = stored(rollout("chat"), rollout("json", first=100), verdict=said)
     assert scope_of(found, "chat").action is Action.KEEP
     json_scope = scope_of(found, "json")
@@ -172,7 +172,7 @@ def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) ->
 
 def test_what_a_verdict_leaves_open_is_not_advised(stored, rollout) -> None:
     """Nor is a cohort that it does not speak of; what is slow is disabled all the same."""
-    said = verdict_of(Outcome.INCONCLUSIVE, chat=Answer.UNKNOWN, json=Answer.UNKNOWN)
+    said = verdict_of(Outcome.INCONCLUSIVE, chat=MayShip.UNKNOWN, json=MayShip.UNKNOWN)
     found = stored(
         rollout("chat"), rollout("json", a=0.1, first=100), rollout("rag", first=200), verdict=said
     )
@@ -184,7 +184,7 @@ def test_what_a_verdict_leaves_open_is_not_advised(stored, rollout) -> None:
 
 def test_a_pass_does_not_speak_of_a_cohort_set_aside(stored, rollout) -> None:
     """It goes to the baseline, and the rest to the candidate."""
-    found = stored(rollout("chat"), rollout("rag", first=200), verdict=verdict_of(chat=Answer.YES))
+    found = stored(rollout("chat"), rollout("rag", first=200), verdict=verdict_of(chat=MayShip.YES))
     assert found.default is Arm.CANDIDATE
     assert [(r.to, r.cohort) for r in found.routes] == [(Arm.BASELINE, "rag")]
 
@@ -286,7 +286,7 @@ def test_loads_are_told_apart(stored, rollout) -> None:
 def test_bands_of_the_verdict_are_advised_on(stored, rollout) -> None:
     """A band that loses goes to the baseline whatever the cohort, and so do unknown lengths."""
     short, long = "input_tokens:0-7999", "input_tokens:8000+"
-    verdict = verdict_of(**dict.fromkeys(("chat", short, long), Answer.YES))
+    verdict = verdict_of(**dict.fromkeys(("chat", short, long), MayShip.YES))
     found = stored(
         rollout(input_tokens=500, prompts=80),
         rollout(input_tokens=20_000, first=100, prompts=40, verify_s=0.05),
@@ -308,7 +308,7 @@ def test_a_band_without_a_yes_is_not_served(stored, rollout) -> None:
     found = stored(
         rollout(input_tokens=500, prompts=80),
         rollout(input_tokens=20_000, first=100, prompts=80),
-        verdict=verdict_of(**{"chat": Answer.YES, short: Answer.YES, long: Answer.NO}),
+        verdict=verdict_of(**{"chat": MayShip.YES, short: MayShip.YES, long: MayShip.NO}),
     )
     assert scope_of(found, short).action is Action.KEEP
     assert [r.cohort for r in found.routes] == [long, bands.UNKNOWN]

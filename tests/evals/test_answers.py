@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from collector.contract import Answer, Outcome, Reason, Verdict
+from collector.contract import MayShip, Outcome, Reason, Verdict
 from evals import policy
 from evals.gate import decide
 from evals.report import print_verdict
@@ -56,7 +56,7 @@ def fail(rows: list[dict[str, Any]], cohort: str, count: int) -> None:
         row["candidate"] = row["candidate"] | {"score_task_completion": 0.0}
 
 
-def answers_of(verdict: Verdict) -> dict[str, Answer]:
+def answers_of(verdict: Verdict) -> dict[str, MayShip]:
     return {one.cohort: one.answer for one in verdict.cohorts}
 
 
@@ -71,7 +71,7 @@ def test_each_cohort_gets_its_own_answer(rows_of, evidence_of) -> None:
     rows = rows_of({"chat": 200, "code": 200, "rare": 40})
     fail(rows, "code", 80)
     verdict = decide(evidence_of(rows), a_policy(FASTER, TASKS), rollout="r")
-    assert answers_of(verdict) == {"chat": Answer.YES, "code": Answer.NO, "rare": Answer.UNKNOWN}
+    assert answers_of(verdict) == {"chat": MayShip.YES, "code": MayShip.NO, "rare": MayShip.UNKNOWN}
     code, rare = verdict.cohorts[1:]
     assert code.because == "beyond the margin: share of task completion"
     (open_,) = [f for f in verdict.findings if f.cohort == "rare"]
@@ -86,7 +86,7 @@ def test_a_cohort_without_cells_is_not_judged_by_itself(rows_of, evidence_of) ->
     """A policy of pooled cells says nothing of a cohort."""
     verdict = decide(evidence_of(rows_of({"chat": 100})), a_policy(FASTER), rollout="r")
     (chat,) = verdict.cohorts
-    assert (verdict.outcome, chat.answer) == (Outcome.PASS, Answer.UNKNOWN)
+    assert (verdict.outcome, chat.answer) == (Outcome.PASS, MayShip.UNKNOWN)
     assert chat.because == "not judged by itself: the policy has no cell of it"
 
 
@@ -116,7 +116,7 @@ def test_a_stray_cohort_is_set_aside_and_named(rows_of, evidence_of) -> None:
     evidence = evidence_of(rows_of({"chat": 200, "stray": 3}))
     verdict = decide(evidence, a_policy(TASKS), rollout="r")
     assert verdict.outcome is Outcome.PASS
-    assert answers_of(verdict) == {"chat": Answer.YES}
+    assert answers_of(verdict) == {"chat": MayShip.YES}
     assert "stray (3 pairs)" in verdict.summary
     assert verdict.pairs == 203
     kept = decide(evidence, a_policy(TASKS, extra="cohorts: {set_aside_below: 0}"), rollout="r")

@@ -19,13 +19,13 @@ from typer.testing import CliRunner, Result
 from collector.client import Client
 from collector.columns import Column, Kind, Table
 from collector.contract import (
-    Answer,
     Arm,
     CohortAnswer,
     DivergedAnswers,
     Family,
     Finding,
     Generation,
+    MayShip,
     Outcome,
     Reason,
     Role,
@@ -118,9 +118,9 @@ def finding(cohort: str | None, ratio: float, **changes: Any) -> Finding:
     return replace(plain, **changes)
 
 
-def judged(arm: str, ratio: float, answer: Answer = Answer.YES, **changes: Any) -> Verdict:
+def judged(arm: str, ratio: float, answer: MayShip = MayShip.YES, **changes: Any) -> Verdict:
     return made_verdict(
-        Outcome.PASS if answer is Answer.YES else Outcome.FAIL,
+        Outcome.PASS if answer is MayShip.YES else Outcome.FAIL,
         rollout=f"r-{arm}",
         findings=(finding("chat", ratio, **changes), finding(None, ratio)),
         cohorts=(CohortAnswer(cohort="chat", pairs=100, answer=answer, because="so"),),
@@ -139,7 +139,7 @@ def test_the_best_passes_and_is_the_fastest_for_sure() -> None:
     assert best(judged("k4", 0.5), judged("fp8", 0.6), judged("both", 0.7)) == ("pass", "k4")
     wide = judged("k4", 0.5, upper=0.9)
     assert best(wide, judged("fp8", 0.6), judged("both", 0.7)) == ("pass", "fp8")
-    failing = judged("k4", 0.2, Answer.NO)
+    failing = judged("k4", 0.2, MayShip.NO)
     assert best(failing, judged("fp8", 0.6), None) == ("pass", "fp8")
     drifted = judged("k4", 0.2, outcome=Outcome.INCONCLUSIVE, reason=Reason.DRIFT)
     assert best(drifted, judged("fp8", 0.6), None) == ("pass", "fp8")
@@ -151,7 +151,7 @@ def test_the_baseline_stays_if_none_is_faster() -> None:
     """A limit at or below 1, or none, makes no best; the outcome needs every candidate to fail."""
     assert best(judged("k4", 0.9), judged("fp8", 1.2), None) == ("pass", None)
     assert best(judged("k4", 0.5, upper=None), None, None) == ("pass", None)
-    failed = [judged(arm, 0.5, Answer.NO) for arm in FAMILY.arms]
+    failed = [judged(arm, 0.5, MayShip.NO) for arm in FAMILY.arms]
     assert best(*failed) == ("fail", None)
     assert best(*failed[:2], None) == ("inconclusive", None)
 

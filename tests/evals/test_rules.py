@@ -7,7 +7,7 @@ import pytest
 
 from collector.contract import Content
 from evals.evaluators import TaskCompletion
-from evals.evaluators.written_calls import Call, calls_in_text
+from evals.evaluators.written_calls import WrittenCall, calls_in_text
 
 WEATHER = {
     "name": "weather.get",
@@ -192,7 +192,7 @@ _WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
 )
 def test_calls_are_found_between_markers_and_in_prose(text, calls) -> None:
     """As Hermes, Mistral and Llama write them; an object without arguments is none."""
-    assert calls_in_text(text) == (Call("f", {"a": 1}),) * calls
+    assert calls_in_text(text) == (WrittenCall("f", {"a": 1}),) * calls
 
 
 def test_calls_come_from_the_answers_parts(generation_of) -> None:

@@ -12,7 +12,7 @@ from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
-from evals.request_dimensions import Band, dimensions
+from evals.request_dimensions import ValueBand, dimensions
 from evals.slow_requests import FIELDS, ShareDifference, SlowComparison, compare
 
 SECOND = 1_000_000_000
@@ -78,7 +78,7 @@ def test_what_is_planted_is_found_the_surest_difference_first() -> None:
     assert (found.slow, found.rest, found.unmeasured) == (40, 360, 0)
     assert [counts(one) for one in found.differ] == [
         ("route", "new", 40, 20),
-        ("input_tokens", Band(106, 4_000), 31, 51),
+        ("input_tokens", ValueBand(106, 4_000), 31, 51),
     ]
     assert found.alike == ("cohort", "draftgate.dim.tier")
     assert found.too_few == ()
@@ -119,7 +119,7 @@ def test_absent_values_are_a_value_and_contradictory_counts_are_absent() -> None
         for n in range(5)
     ]
     (acceptance,) = (one for one in dimensions(table(requests)) if one.name == "acceptance")
-    assert acceptance.values == (Band(0.5, 0.5), None)
+    assert acceptance.values == (ValueBand(0.5, 0.5), None)
     assert sorted(acceptance.codes) == [0, 0, 1, 1, 1]
 
 
@@ -135,7 +135,7 @@ def test_bands_hold_every_number_once(numbers: list[int | None]) -> None:
         assert min(len(set(numbers) - {None}), 2) <= len(bands) <= 4
         for number, code in zip(numbers, one.codes, strict=True):
             band = one.values[code]
-            assert isinstance(band, Band) == (number is not None)
+            assert isinstance(band, ValueBand) == (number is not None)
             assert number is None or band.low <= number <= band.high
 
 

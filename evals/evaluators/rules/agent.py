@@ -7,10 +7,10 @@ from evals.evaluators.conversation import ToolResponse
 from evals.evaluators.reference import Actions, EndState
 from evals.evaluators.rules.json_values import difference
 from evals.evaluators.rules.outcome import RuleResult
-from evals.evaluators.written_calls import Call
+from evals.evaluators.written_calls import WrittenCall
 
 
-def actions(history: Iterable[Call | ToolResponse], reference: Actions) -> RuleResult:
+def actions(history: Iterable[WrittenCall | ToolResponse], reference: Actions) -> RuleResult:
     """Compare the calls that changed state with the wanted ones.
 
     By default as a multiset: the same calls, each equally often, in any order. As a sequence: the
@@ -18,13 +18,15 @@ def actions(history: Iterable[Call | ToolResponse], reference: Actions) -> RuleR
     """
     counting = reference.state_changing or frozenset(name for name, _ in reference.calls)
     made = [call for call in _succeeded(history) if call.name in counting]
-    wanted = [Call(name, arguments) for name, arguments in reference.calls if name in counting]
+    wanted = [
+        WrittenCall(name, arguments) for name, arguments in reference.calls if name in counting
+    ]
     return (
         _compare_sequence(made, wanted) if reference.sequence else _compare_multiset(made, wanted)
     )
 
 
-def end_state(history: Iterable[Call | ToolResponse], reference: EndState) -> RuleResult:
+def end_state(history: Iterable[WrittenCall | ToolResponse], reference: EndState) -> RuleResult:
     """Compare the last result of a tool with the wanted state."""
     results = [
         item.result
@@ -36,10 +38,10 @@ def end_state(history: Iterable[Call | ToolResponse], reference: EndState) -> Ru
     return RuleResult.of(difference(_value(results[-1]), reference.value, "state"))
 
 
-def _succeeded(history: Iterable[Call | ToolResponse]) -> list[Call]:
-    made: list[Call] = []
+def _succeeded(history: Iterable[WrittenCall | ToolResponse]) -> list[WrittenCall]:
+    made: list[WrittenCall] = []
     for item in history:
-        if isinstance(item, Call):
+        if isinstance(item, WrittenCall):
             made.append(item)
         elif item.call is not None and _is_error(item.result):
             # By identity: an equal call may be made again and succeed.
@@ -53,7 +55,7 @@ def _is_error(result: object) -> bool:
     return isinstance(result, str) and result.lstrip().lower().startswith("error")
 
 
-def _compare_multiset(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResult:
+def _compare_multiset(made: Sequence[WrittenCall], wanted: Sequence[WrittenCall]) -> RuleResult:
     left = list(made)
     for want in wanted:
         match = next((call for call in left if _same(call, want)), None)
@@ -65,7 +67,7 @@ def _compare_multiset(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResul
     return RuleResult(1.0)
 
 
-def _compare_sequence(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResult:
+def _compare_sequence(made: Sequence[WrittenCall], wanted: Sequence[WrittenCall]) -> RuleResult:
     following = iter(made)
     for number, want in enumerate(wanted, start=1):
         if not any(_same(call, want) for call in following):
@@ -73,11 +75,11 @@ def _compare_sequence(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResul
     return RuleResult(1.0)
 
 
-def _same(call: Call, wanted: Call) -> bool:
+def _same(call: WrittenCall, wanted: WrittenCall) -> bool:
     return call.name == wanted.name and difference(call.arguments, wanted.arguments) is None
 
 
-def _missing(wanted: Call, made: Sequence[Call]) -> str:
+def _missing(wanted: WrittenCall, made: Sequence[WrittenCall]) -> str:
     """Describe how a call of that name differs, or say that there was none."""
     for call in made:
         if call.name == wanted.name:

@@ -12,7 +12,7 @@ from typing import Any
 from evals.evaluators.reference import ToolCalls, WantedCall
 from evals.evaluators.rules.json_values import is_number, short
 from evals.evaluators.rules.outcome import RuleResult
-from evals.evaluators.written_calls import Call
+from evals.evaluators.written_calls import WrittenCall
 
 FIELDS = "$fields"
 OPTIONAL = "$optional"
@@ -33,7 +33,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 JsonObject = Mapping[str, Any]  # Any: JSON values
 
 
-def calls(made: Sequence[Call], reference: ToolCalls) -> RuleResult:
+def calls(made: Sequence[WrittenCall], reference: ToolCalls) -> RuleResult:
     """Match the calls made one-to-one with the wanted calls."""
     if reference.any_call:
         return RuleResult.of(None if made else "wanted a tool call, got none")
@@ -79,7 +79,7 @@ def _unmatched(fits: Sequence[Sequence[bool]]) -> int | None:
     return next((row for row in range(len(fits)) if not match(row, set())), None)
 
 
-def _problem(call: Call, wanted: WantedCall, tool: JsonObject | None) -> str | None:
+def _problem(call: WrittenCall, wanted: WantedCall, tool: JsonObject | None) -> str | None:
     """Return why the call is not the wanted one; `None` if it is."""
     if _name(call.name) != _name(wanted.name):
         return f"wanted a call of {wanted.name}, got {call.name}"

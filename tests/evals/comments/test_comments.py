@@ -14,9 +14,9 @@ from made_verdicts import made_verdict
 from typer.testing import CliRunner, Result
 
 from collector.contract import (
-    Answer,
     CohortAnswer,
     Finding,
+    MayShip,
     Outcome,
     Role,
     Verdict,
@@ -49,7 +49,7 @@ FINDING = Finding(
 VERDICT = made_verdict(
     Outcome.PASS,
     findings=(FINDING,),
-    cohorts=(CohortAnswer(cohort="chat", pairs=400, answer=Answer.YES, because="all pass"),),
+    cohorts=(CohortAnswer(cohort="chat", pairs=400, answer=MayShip.YES, because="all pass"),),
 )
 
 Put = Callable[..., Result]
@@ -214,7 +214,7 @@ NASTY = "x --> <img src=x> @team #12 `a` |b| [l](http://evil.example) **b**\n## 
 def test_names_do_nothing_to_the_comment() -> None:
     """No tag, mention, reference to an issue, link, table cell or heading comes of a name."""
     finding = replace(FINDING, cohort=NASTY)
-    cohort = CohortAnswer(cohort=NASTY, pairs=1, answer=Answer.NO, because=NASTY)
+    cohort = CohortAnswer(cohort=NASTY, pairs=1, answer=MayShip.NO, because=NASTY)
     body = comment(replace(VERDICT, findings=(finding,), cohorts=(cohort,)), "verdict")
     before, picture, _ = body.split("```")
     outside = re.sub(r"\\.", "", before.removeprefix(marker("verdict")))
