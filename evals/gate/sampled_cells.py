@@ -1,7 +1,7 @@
 """The cell of a lossless policy for sampled answers: do they follow the baseline's law."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from itertools import starmap
 
 import numpy as np
 
@@ -41,33 +41,32 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
         tally = AuditTally()
-        for one in map(_Row._make, zip(*seen[arm], strict=True)):
-            tally.add(_answer(one))
+        for answer in starmap(_answer, zip(*seen[arm], strict=True)):
+            tally.add(answer)
         found.append(tally.audited())
     return found[0], found[1]
 
 
-class _Row(NamedTuple):
-    tokens: int
-    uncertain: float
-    log_e: float
-    left_out: str | None
-    seeded_tokens: int
-    seeded_log_e: float
-    drafted_tokens: int
-
-
-def _answer(row: _Row) -> AuditedAnswer:
-    if row.tokens < 0:
-        return AuditedAnswer(left_out=row.left_out)
-    is_seeded = row.seeded_tokens >= 0
+def _answer(
+    tokens: int,
+    uncertain: float,
+    log_e: float,
+    left_out: str | None,
+    seeded_tokens: int,
+    seeded_log_e: float,
+    drafted_tokens: int,
+) -> AuditedAnswer:
+    """Return one entry of `SampledTokens`, whose parameters are in the order of its columns."""
+    if tokens < 0:
+        return AuditedAnswer(left_out=left_out)
+    is_seeded = seeded_tokens >= 0
     return AuditedAnswer(
-        int(row.tokens),
-        float(row.uncertain),
-        float(row.log_e),
-        seeded_tokens=int(row.seeded_tokens) if is_seeded else None,
-        seeded_log_e=float(row.seeded_log_e) if is_seeded else None,
-        drafted_tokens=int(row.drafted_tokens) if row.drafted_tokens >= 0 else None,
+        int(tokens),
+        float(uncertain),
+        float(log_e),
+        seeded_tokens=int(seeded_tokens) if is_seeded else None,
+        seeded_log_e=float(seeded_log_e) if is_seeded else None,
+        drafted_tokens=int(drafted_tokens) if drafted_tokens >= 0 else None,
     )
 
 
