@@ -1,5 +1,6 @@
 """The tables of docs/engine-audit.md, made of the results."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ from benchmarks.engine_audit.results import FAULTS, Result
 DOCUMENT: Final = ROOT / "docs" / "engine-audit.md"
 _BEGIN: Final = "<!-- made by python -m benchmarks.engine_audit: {} -->"
 _END: Final = "<!-- end -->"
+_QUIET: Final = re.compile("^sampled answers, pooled: quiet over (?!0 tokens)")
 _CODES: Final = {words: code for words, (code, _) in FAULTS.items()}
 
 
@@ -70,9 +72,8 @@ def _outcome(one: Result) -> str:
 
     Its tokens are so certain that no cell of the audit has enough uncertain ones for a pass.
     """
-    sampled = DECODINGS[one.cell.decoding].sampling["temperature"] > 0
-    is_quiet = one.outcome == "pass" and sampled and one.cell.model == TINY
-    return "quiet" if is_quiet else str(one.outcome)
+    is_quiet = one.outcome != "fail" and _QUIET.search(one.words or "") is not None
+    return "quiet" if is_quiet and one.cell.model == TINY else str(one.outcome)
 
 
 def _rate(one: Result) -> str:
