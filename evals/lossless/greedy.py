@@ -38,8 +38,6 @@ class Compared:
     """None if the baseline's answer ended there."""
     candidate_token: int | None = None
     """None if the candidate's answer ended there."""
-    round_position: int | None = None
-    """Index within the candidate's verify step; None if the steps are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +51,8 @@ class Confirmed:
     benign: bool
 
 
-def compare(
-    baseline: Sequence[int], candidate: Sequence[int], emitted_a_round: Sequence[int] | None = None
-) -> Compared:
-    """Return where two greedy answers first differ; the end of an answer counts as a token.
-
-    `emitted_a_round` has the number of tokens that each of the candidate's verify steps emitted.
-    """
+def compare(baseline: Sequence[int], candidate: Sequence[int]) -> Compared:
+    """Return where two greedy answers first differ; the end of an answer counts as a token."""
     shared = min(len(baseline), len(candidate))
     pairs = zip(baseline, candidate, strict=False)
     at = next((i for i, (b, c) in enumerate(pairs) if b != c), None)
@@ -71,7 +64,6 @@ def compare(
         position=at,
         baseline_token=baseline[at] if at < len(baseline) else None,
         candidate_token=candidate[at] if at < len(candidate) else None,
-        round_position=_place(at, emitted_a_round),
     )
 
 
@@ -101,13 +93,3 @@ def ulp(value: float, dtype: str) -> float:
 def gap_noise(gaps: NDArray[np.float64]) -> float:
     """Return the 99.9 % quantile of an A/A run's gaps (numpy's `higher`); 0 without gaps."""
     return float(np.quantile(gaps, _NOISE_QUANTILE, method="higher")) if len(gaps) else 0.0
-
-
-def _place(at: int, emitted_a_round: Sequence[int] | None) -> int | None:
-    if emitted_a_round is None:
-        return None
-    ends = np.cumsum(emitted_a_round)
-    which = int(np.searchsorted(ends, at, side="right"))
-    if which == len(ends):
-        return None  # beyond the tokens that the steps account for
-    return at - (int(ends[which - 1]) if which else 0)

@@ -45,13 +45,6 @@ def test_the_first_token_that_differs(
     assert compare(baseline, candidate) == found
 
 
-@pytest.mark.parametrize(("at", "place"), [(0, 0), (2, 2), (3, 0), (4, 0), (8, 4), (9, None)])
-def test_the_place_in_the_round(at: int, place: int | None) -> None:
-    """Rounds emitted 3, 1 and 5 tokens; beyond them the place is not known."""
-    candidate = [7] * at + [8]
-    assert compare([7] * 12, candidate, [3, 1, 5]).round_position == place
-
-
 def test_ties_are_two_steps_of_the_dtype() -> None:
     """bfloat16 steps by .125 at a logit of 20, so that a gap of .25 is a tie and .26 is not."""
     assert ulp(20.0, "bfloat16") == 0.125
