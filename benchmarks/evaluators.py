@@ -25,12 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.grounding import baselines, calibration
 from benchmarks.grounding.edits import edit_rows
-from benchmarks.grounding.judged import JudgedFile, files, judged, of_folds
+from benchmarks.grounding.judged import SEED, JudgedFile, files, judged, of_folds
 from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import equal_arms, powers
 from benchmarks.grounding.throughput import generation, throughput
 from evals.evaluation.scoring import Choice, Scorer, Signatures, Task
-from training.groundedness.data import CONTRADICTION
+from training.groundedness.data import CONTRADICTION, load
+from training.groundedness.examples import corrupted
 from training.groundedness.twin_examples import duels_of
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--memory", type=int, default=0, help="answers over which to measure memory"
     )
-    parser.add_argument("--throughput", type=int, default=0, help="pairs to store and evaluate")
+    parser.add_argument(
+        "--throughput", type=int, default=0, help="only this: RAGTruth's pairs to store and score"
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes for --throughput")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
     parser.add_argument("--out-of-fold", type=Path, help="the training's out-of-fold output")
@@ -192,9 +195,18 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _throughput(folder: Path, pairs: int, workers: int) -> Row:
+    answers = load(folder / "ragtruth_qa.jsonl.gz")
+    duels = duels_of(answers, corrupted(answers, SEED))[:pairs]
+    return {"benchmark": "evaluators", "throughput": asdict(throughput(duels, workers))}
+
+
 def main() -> None:
     """Print progress, then one JSON document."""
     args = _arguments()
+    if args.throughput:
+        print(json.dumps(_throughput(args.data, args.throughput, args.workers)))
+        return
     embed = _embedder(args.minilm) if args.minilm else None
     document: Row = {"benchmark": "evaluators", "accuracy": [], "power": [], "edits": []}
     for file in files(args.data):
@@ -226,9 +238,6 @@ def main() -> None:
         costs = edit_costs(found, args.rollouts, args.seed)
         document["edits"] += costs
         print(*map(json.dumps, costs), sep="\n", flush=True)
-        if args.throughput and found.corrupted and "throughput" not in document:
-            duels = duels_of(found.answers, found.corrupted)[: args.throughput]
-            document["throughput"] = asdict(throughput(duels, args.workers))
         if args.memory and "memory" not in document:
             document["memory"] = memory(found, args.memory)
     print(json.dumps(document))
