@@ -120,7 +120,7 @@ def test_commands_in_the_docs_are_understood(page: Path) -> None:
 
 def test_the_tutorials_files_are_valid(tmp_path: Path) -> None:
     """The rollout file and the policy that the tutorial writes are read without complaint."""
-    tutorial = section((ROOT / "docs" / "guide.md").read_text(), TUTORIAL)
+    tutorial = section((ROOT / "docs" / "tutorial.md").read_text(), TUTORIAL)
     files = dict(re.findall(r"cat > (\S+) <<'YAML'\n(.*?)YAML\n", tutorial, re.S))
     for name, text in files.items():
         (tmp_path / name).write_text(text)

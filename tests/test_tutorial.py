@@ -1,4 +1,4 @@
-"""The guide's tutorial, copied and run: vLLM's own servers, start to verdict."""
+"""The tutorial, copied and run: vLLM's own servers, start to verdict."""
 
 import os
 import re
@@ -24,7 +24,7 @@ DRAFT = {
 
 def commands_from(step: int) -> str:
     """Return the shell blocks of the tutorial's steps from one on."""
-    page = (ROOT / "docs" / "guide.md").read_text()
+    page = (ROOT / "docs" / "tutorial.md").read_text()
     steps = page.split(f"**{step}. ")[1].split("\n## ")[0]
     return "\n".join(re.findall(r"```sh\n(.*?)```", steps, re.S))
 
