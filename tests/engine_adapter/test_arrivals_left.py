@@ -5,6 +5,7 @@ import gc
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from segment_server import chunk, counting, serving
+from waiting import until
 from wire_engine import CHUNKED, LAST
 
 from engine_adapter.errors import GenerationError
@@ -84,6 +86,11 @@ def test_a_file_descriptor_that_is_used_again_is_left_alone() -> None:
         assert asyncio.run(scenario(server.url)) > 10
 
 
+def _is_left(opened: EventStream, client: HttpClient) -> bool:
+    assert client._arrivals is not None
+    return _socket_of(opened) == -1 and not client._arrivals._takeovers
+
+
 def test_a_connection_is_not_closed_while_the_thread_reads_it() -> None:
     """Whoever closes it, be it asyncio: the thread has left the socket by then."""
 
@@ -103,9 +110,7 @@ def test_a_connection_is_not_closed_while_the_thread_reads_it() -> None:
                 assert len(arrivals._takeovers) == 1
                 assert connection.transport is not None
                 connection.transport.abort()
-                await asyncio.sleep(0.05)
-                assert _socket_of(opened) == -1
-                assert not arrivals._takeovers
+                await asyncio.to_thread(until, lambda: _is_left(opened, client))
                 aborted = True
 
     async def scenario(url: str) -> str:
@@ -138,11 +143,7 @@ def test_a_task_may_be_cancelled_at_any_moment() -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         await client.close()
-        for _ in range(100):
-            await asyncio.sleep(0.02)
-            if _held() == before:
-                return
-        assert _held() == before
+        await asyncio.to_thread(until, lambda: _held() == before)
 
     with serving(answer) as server:
         asyncio.run(scenario(server.url))
@@ -160,18 +161,25 @@ def _held() -> tuple[int, int]:
 
 def test_a_client_that_is_closed_ends_its_streams() -> None:
     """Whoever reads learns of it, and the thread is gone."""
+    closed, begun = threading.Event(), asyncio.Event()
 
     def answer(connection: socket.socket) -> None:
         connection.sendall(CHUNKED + chunk("a"))
-        time.sleep(0.5)
+        closed.wait()
+
+    async def reading(client: HttpClient) -> None:
+        async with client.stream(ROUTE, {}) as opened:
+            async for _ in opened.events():
+                begun.set()
 
     async def scenario(url: str) -> str:
         client = HttpClient(url, timeouts=LIMITS)
-        task = asyncio.create_task(read(client))
-        await asyncio.sleep(0.2)
+        task = asyncio.create_task(reading(client))
+        await begun.wait()
         await client.close()
         with pytest.raises(GenerationError) as caught:
             await task
+        closed.set()
         return caught.value.error_type
 
     with serving(answer) as server:
@@ -240,6 +248,5 @@ def test_a_fork_in_the_middle_and_an_end_without_close(end: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
         )
     assert (done.returncode, done.stdout) == (0, "100\n"), done.stderr

@@ -51,9 +51,7 @@ def command(path: Path, *options: str) -> list[str]:
 
 def finish(path: Path, *options: str) -> dict[str, object]:
     """Run to the end and return the counts."""
-    done = subprocess.run(
-        command(path, *options), capture_output=True, text=True, check=True, timeout=120
-    )
+    done = subprocess.run(command(path, *options), capture_output=True, text=True, check=True)
     found: dict[str, object] = json.loads(done.stdout)
     return found
 
@@ -89,7 +87,7 @@ def test_an_interrupted_run_stores_what_it_has_and_goes_on(
     """Exit code 130, every answer stored; run again, the rest is answered, and nothing twice."""
     with begun(experiment) as process:
         os.kill(process.pid, ended_by)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
         assert (process.returncode, "Traceback" in said) == (130, False), said
         assert f"draftgate run {experiment} goes on" in said
     before = stored(experiment)
@@ -122,9 +120,7 @@ def test_a_changed_experiment_does_not_go_on(experiment: Path) -> None:
         process.wait()
     changed = experiment.read_text().replace("concurrency: 2", "concurrency: 8")
     experiment.write_text(changed)
-    refused = subprocess.run(
-        command(experiment), capture_output=True, text=True, check=False, timeout=60
-    )
+    refused = subprocess.run(command(experiment), capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "was changed since 'r' was begun; give the experiment a new name" in " ".join(
         refused.stderr.split()

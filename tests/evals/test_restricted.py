@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,9 +80,7 @@ def test_wrong_programs_fail_with_the_reason(runner, program, problem) -> None:
 )
 def test_endless_programs_are_stopped(runner, program) -> None:
     """Endless loops, also inside one C call, end after a second of work."""
-    started = time.monotonic()
     assert runner.run(program, TESTS) == Ran("ran past its time (1 s of work, 2.0 s in all)")
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -207,11 +204,12 @@ def test_a_killed_worker_is_replaced(runner) -> None:
     assert runner.run(SIMPLE, TESTS) == Ran(None)
 
 
-def test_160_programs_take_seconds(runner) -> None:
-    """The start-up is paid once: 160 programs are judged in a few seconds."""
-    started = time.monotonic()
-    assert {runner.run(SIMPLE, TESTS) for _ in range(160)} == {Ran(None)}
-    assert time.monotonic() - started < 8
+def test_one_worker_runs_160_programs(runner) -> None:
+    """The start-up is paid once."""
+    assert runner.run(SIMPLE, TESTS) == Ran(None)
+    worker = runner._process
+    assert {runner.run(SIMPLE, TESTS) for _ in range(159)} == {Ran(None)}
+    assert runner._process is worker
 
 
 def test_close_ends_the_worker() -> None:

@@ -49,7 +49,7 @@ def wait_for(url: str, count: int) -> None:
 def ended(worker: subprocess.Popen[str]) -> int:
     """End a worker by SIGTERM; return how many scores it says that it posted."""
     worker.send_signal(signal.SIGTERM)
-    output, words = worker.communicate(timeout=60)
+    output, words = worker.communicate()
     assert worker.returncode == 0, words
     return sum(int(line.split(", ")[1].split()[0]) for line in output.splitlines())
 
@@ -181,6 +181,6 @@ def test_a_worker_waits_for_its_rollout(url: str, store: Callable[[int, int], No
 def test_a_worker_does_not_wait_for_ever(url: str) -> None:
     """A mistyped name ends with exit code 2."""
     worker = following(url, "--wait", "0.1")
-    _, words = worker.communicate(timeout=60)
+    _, words = worker.communicate()
     assert worker.returncode == 2
     assert words.splitlines()[-1].startswith("error: rollout k4: the collector holds no such")

@@ -90,7 +90,7 @@ class Server:
 
     def wait(self) -> None:
         """Wait for the end that a fault brings."""
-        self.process.wait(timeout=30)
+        self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
 

@@ -86,7 +86,7 @@ class _Forks:
     def close(self) -> None:
         if self._socket is not None and self._process is not None:
             self._socket.close()
-            self._process.wait(timeout=60)
+            self._process.wait()
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 from playwright.sync_api import Locator, Page, expect
+from waiting import until
 
 from collector.contract import Finding
 from dashboard import words
@@ -69,10 +69,7 @@ def dashboard_of(collector_url: str, port: int, log: Path) -> Iterator[str]:
         subprocess.Popen(command, stdout=file, stderr=file, cwd=log.parent) as process,
     ):
         try:
-            deadline = time.monotonic() + 60
-            while not _answers(url):
-                assert time.monotonic() < deadline, "the dashboard never answered"
-                time.sleep(0.1)
+            until(lambda: _answers(url), "the dashboard answers")
             yield url
         finally:
             process.terminate()

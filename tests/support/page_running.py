@@ -33,7 +33,7 @@ def rollout(
     """Return a page of a rollout, run once."""
     monkeypatch.delenv("DRAFTGATE_COLLECTOR_URL", raising=False)
     monkeypatch.setenv("DRAFTGATE_DATABASE_URL", database)
-    app = AppTest.from_function(one_page, default_timeout=60, args=(module,))
+    app = AppTest.from_function(one_page, default_timeout=200, args=(module,))
     for name, value in query.items():
         app.query_params[name] = value
     return app.run()
@@ -45,4 +45,4 @@ def landing(monkeypatch: pytest.MonkeyPatch, **environment: str) -> AppTest:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return AppTest.from_file(str(_APP), default_timeout=30).run()
+    return AppTest.from_file(str(_APP), default_timeout=200).run()

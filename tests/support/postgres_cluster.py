@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-_READY_WITHIN_S = 60.0
+_READY_WITHIN_S = 200.0
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
@@ -75,7 +75,7 @@ class Postgres:
         """Shut the server down, ending every connection; does nothing if it is down."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
-            self._process.wait(timeout=60)
+            self._process.wait()
             self._process = None
 
     def kill(self) -> None:
@@ -85,7 +85,7 @@ class Postgres:
             process.kill()
         psutil.wait_procs(processes, timeout=30)
         assert self._process is not None
-        self._process.wait(timeout=30)
+        self._process.wait()
         self._process = None
 
     def processes(self) -> list[psutil.Process]:

@@ -1,17 +1,19 @@
 """Arms: the chosen arm answers, the other one if it fails, and the mirror beside them."""
 
 import json
-import time
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, collecting, routing
+from running_router import QUESTION, QUICK, FixedControl, collecting, routing
 from scripted_server import Reply, Route, Step
+from waiting import until
 
 from collector.contract import Arm
 from engine_adapter.router.breaker import CircuitBreaker
 from engine_adapter.router.settings import Breaker, RouterLimits
+from engine_adapter.transport import Timeouts
 
 STREAMED = QUESTION | {"stream": True}
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -39,11 +41,18 @@ FAILING = {
 def test_the_baseline_answers_where_the_candidate_fails_before_its_first_byte(case: str) -> None:
     """Once, with both attempts recorded: the user waits, and notices nothing else."""
     error_type = case.partition(",")[0]
+    timeouts = QUICK if error_type == "first_byte_timeout" else Timeouts()
     with (
         server.running(Route(server.chat(["from", " baseline"]))) as baseline,
         server.running(Route(FAILING[case])) as candidate,
         collecting() as (collector, collected),
-        routing(baseline.url, candidate.url, CANDIDATES, collector_url=collector) as router,
+        routing(
+            baseline.url,
+            candidate.url,
+            CANDIDATES,
+            upstream={"timeouts": timeouts},
+            collector_url=collector,
+        ) as router,
     ):
         status, _, body = router.ask(STREAMED, traceparent=PARENT)
         assert status == 200
@@ -117,7 +126,7 @@ def test_the_baselines_errors_are_the_clients() -> None:
         assert b"127.0.0.1" not in body
     with (
         server.running(Route(Reply(end="hang"))) as hanging,
-        routing(hanging.url, NOBODY) as router,
+        routing(hanging.url, NOBODY, upstream={"timeouts": QUICK}) as router,
     ):
         assert router.ask()[0] == 504
 
@@ -272,18 +281,16 @@ def test_a_200_that_says_nothing_is_a_failure(stream: bool) -> None:
 
 def test_mirrors_are_dropped_and_counted_beyond_their_bound() -> None:
     """A candidate that hangs costs users nothing."""
-    with (
-        server.running(Route(server.chat(["a"]))) as baseline,
-        server.running(Route(Reply(headers=SSE, end="hang"))) as candidate,
-        routing(
-            baseline.url, candidate.url, FixedControl(mirrored=True), limits=RouterLimits(mirrors=2)
-        ) as router,
-    ):
-        assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5
-        assert router.counted("mirrors") == {"dropped": 3}
-        assert router.state()["mirrors_in_flight"] == 2
-        until_s = time.monotonic() + 20
-        while router.state()["mirrors_in_flight"] and time.monotonic() < until_s:
-            time.sleep(0.05)
-        assert router.counted("mirrors") == {"dropped": 3, "failed": 2}
-        assert router.counted("failures") == {"candidate,first_byte_timeout": 2}
+    with ExitStack() as candidates, server.running(Route(server.chat(["a"]))) as baseline:
+        hanging = server.running(Route(Reply(headers=SSE, end="hang")))
+        candidate = candidates.enter_context(hanging)
+        control, limits = FixedControl(mirrored=True), RouterLimits(mirrors=2)
+        with routing(baseline.url, candidate.url, control, limits=limits) as router:
+            assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5
+            assert router.counted("mirrors") == {"dropped": 3}
+            assert router.state()["mirrors_in_flight"] == 2
+            until(lambda: len(candidate.log()) == 2)
+            candidates.close()
+            until(lambda: not router.state()["mirrors_in_flight"])
+            assert router.counted("mirrors") == {"dropped": 3, "failed": 2}
+            assert router.counted("failures") == {"candidate,stream_truncated": 2}

@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, Router, collecting, patiently, routing
+from running_router import QUESTION, QUICK, FixedControl, Router, collecting, routing
 from scripted_server import Reply, Route, Step
+from waiting import until
 
 from collector.contract import Arm
 from engine_adapter.router.settings import Breaker, RouterLimits
+from engine_adapter.transport import Timeouts
 
 STREAMED = QUESTION | {"stream": True}
 WITH_USAGE = STREAMED | {"stream_options": {"include_usage": True}}
@@ -39,11 +41,16 @@ BROKEN = {
 def test_an_answer_that_breaks_off_is_seen_to_be_broken(error_type: str, arm: Arm) -> None:
     """What had come was sent, nothing is added, and nobody else is asked."""
     steps, end = BROKEN[error_type]
+    timeouts = QUICK if error_type == "idle_timeout" else Timeouts()
     with (
         server.running(Route(Reply(steps, headers=SSE, end=end))) as upstream,
         collecting() as (collector, collected),
         routing(
-            upstream.url, upstream.url, FixedControl(arm=arm), collector_url=collector
+            upstream.url,
+            upstream.url,
+            FixedControl(arm=arm),
+            upstream={"timeouts": timeouts},
+            collector_url=collector,
         ) as router,
     ):
         with pytest.raises(IncompleteRead) as cut:
@@ -144,7 +151,7 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
         process.kill()
         process.communicate()
 
-    with routing(url, NOBODY, breaker=Breaker(failures=3, open_s=0.2)) as router:
+    with routing(url, NOBODY, breaker=Breaker(failures=3, open_s=3.0)) as router:
         running = start()
         assert router.ask()[0] == 200
         stop(running)
@@ -153,7 +160,7 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
         stop(running)
         assert [router.ask()[0] for _ in range(5)] == [502, 502, 502, 503, 503]
         running = start()
-        patiently(lambda: router.ask()[0] == 200)
+        until(lambda: router.ask()[0] == 200)
         assert not router.state()["arms"]["baseline"]["breaker_open"]
         stop(running)
 
@@ -180,7 +187,7 @@ def test_a_client_that_leaves_ends_the_engines_work(arm: Arm) -> None:
         ) as router,
     ):
         leave_early(router)
-        patiently(lambda: [entry.cut for entry in upstream.log()] == [True])
+        until(lambda: [entry.cut for entry in upstream.log()] == [True])
         (span,) = collected.wait_for(1)
         assert router.state()["in_flight"] == 1  # the question itself
     assert span["error.type"] == "client_disconnected"
@@ -199,8 +206,8 @@ def test_a_client_that_leaves_before_the_answer_ends_the_wait() -> None:
                 b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
                 % (len(body), body)
             )
-            patiently(lambda: router.state()["in_flight"] == 2)
-        patiently(lambda: router.state()["in_flight"] == 1)
+            until(lambda: router.state()["in_flight"] == 2)
+        until(lambda: router.state()["in_flight"] == 1)
         assert router.counted("failures") == {"baseline,client_disconnected": 1}
 
 
@@ -215,13 +222,13 @@ def test_a_collector_that_is_away_costs_users_nothing() -> None:
     ):
         collected.answering = 503
         assert [router.ask(STREAMED)[0] for _ in range(10)] == [200] * 10
-        patiently(lambda: router.counted("spans") == {"dropped": 6})
+        until(lambda: router.counted("spans") == {"dropped": 6})
         assert router.state()["spans_waiting"] == 4
         collected.answering = 200
         assert len(collected.wait_for(4)) == 4
-        patiently(lambda: router.counted("spans") == {"dropped": 6, "exported": 4})
+        until(lambda: router.counted("spans") == {"dropped": 6, "exported": 4})
         collected.answering = 400
         router.ask(STREAMED)
-        patiently(lambda: router.counted("spans") == {"dropped": 6, "exported": 4, "refused": 1})
+        until(lambda: router.counted("spans") == {"dropped": 6, "exported": 4, "refused": 1})
     with routing(NOBODY, NOBODY, collector_url="http://127.0.0.1:9") as router:
         assert router.ask(STREAMED)[0] == 502

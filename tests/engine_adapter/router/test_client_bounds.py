@@ -12,7 +12,8 @@ from contextlib import ExitStack
 import pytest
 import running_router
 import wire_engine as wire
-from running_router import FixedControl, Router, patiently, routing
+from running_router import FixedControl, Router, routing
+from waiting import until
 from wire_engine import ASKED, CHUNKED, CHUNKS, LAST, chunk, sending
 
 from engine_adapter.router.http1.client_request import ClientRequest
@@ -178,7 +179,7 @@ def test_the_connection_that_was_waited_for_longest_makes_room() -> None:
             return client
 
         streaming = connected(ASKED)
-        patiently(lambda: bool(engine.requests))
+        until(lambda: bool(engine.requests))
         idle = connected(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert idle.recv(65536).endswith(b"ok")
         half = connected(b"GET /healthz HT")

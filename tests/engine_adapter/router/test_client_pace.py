@@ -7,7 +7,8 @@ from http.client import HTTPResponse
 
 import pytest
 import wire_engine as wire
-from running_router import patiently, routing
+from running_router import QUICK, routing
+from waiting import until
 from wire_engine import (
     ASKED,
     BODY,
@@ -52,11 +53,11 @@ def test_a_slow_client_makes_the_engine_wait(asked: bytes) -> None:
     request = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
     with (
         wire.running(flood) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url, NOBODY, upstream={"timeouts": QUICK}) as router,
         router.connected() as client,
     ):
         client.sendall(request)
-        patiently(lambda: bool(engine.requests))
+        until(lambda: bool(engine.requests))
         (peer,) = engine.peers
         stalled(peer)
         assert peer.sent_bytes < 30 << 20  # most of it in the kernel's buffers
@@ -68,12 +69,15 @@ def test_a_slow_client_makes_the_engine_wait(asked: bytes) -> None:
 
 def test_a_slow_client_that_leaves_ends_the_engines_work() -> None:
     """Though nothing is read from the engine just then."""
-    with wire.running(flood) as engine, routing(engine.url, NOBODY) as router:
+    with (
+        wire.running(flood) as engine,
+        routing(engine.url, NOBODY, upstream={"timeouts": QUICK}) as router,
+    ):
         with router.connected() as client:
             client.sendall(ASKED)
-            patiently(lambda: bool(engine.requests))
+            until(lambda: bool(engine.requests))
             stalled(engine.peers[0])
-        patiently(lambda: len(engine.gone) == 1)
+        until(lambda: len(engine.gone) == 1)
         assert router.counted("failures") == {"baseline,client_disconnected": 1}
 
 
@@ -93,7 +97,7 @@ def test_a_client_that_leaves_within_a_chunk_ends_the_engines_work() -> None:
             received = b""
             while WHOLE[:20] not in received.partition(EVENTS[0])[2]:
                 received += client.recv(65536)
-        patiently(lambda: len(engine.gone) == 1)
+        until(lambda: len(engine.gone) == 1)
         assert router.counted("failures") == {"baseline,client_disconnected": 1}
 
 
@@ -108,7 +112,7 @@ def test_a_client_that_closes_its_half_has_left() -> None:
         assert client.recv(65536)
         client.shutdown(socket.SHUT_WR)
         read_all(client)
-        patiently(lambda: len(engine.gone) == 1)
+        until(lambda: len(engine.gone) == 1)
 
 
 def test_a_large_request_passes_whole() -> None:
@@ -130,8 +134,8 @@ def test_an_engine_that_reads_nothing_is_let_go_of() -> None:
                 head = ASKED.partition(b"Content-Length")[0]
                 client.sendall(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                 held, _ = deaf.accept()
-                patiently(lambda: router.state()["in_flight"] == 2)
-            patiently(lambda: router.state()["in_flight"] == 1)
+                until(lambda: router.state()["in_flight"] == 2)
+            until(lambda: router.state()["in_flight"] == 1)
             held.settimeout(30)
             with held, suppress(ConnectionResetError):
                 read_all(held)

@@ -6,13 +6,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 import running_router
 import uvloop
 import wire_engine as wire
-from running_router import QUESTION, Router, patiently, routing
+from running_router import QUESTION, Router, routing
+from waiting import until
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
 from engine_adapter.router.http1 import listener
@@ -276,7 +278,7 @@ def test_a_client_that_leaves_within_its_request_is_forgotten() -> None:
                 other.sendall(begun)
                 if begun.startswith(HEALTH):
                     assert Client(other).answer() == (200, b"ok")
-        patiently(lambda: router.state()["in_flight"] == 1)
+        until(lambda: router.state()["in_flight"] == 1)
         client.send(ASKED)
         assert client.answer()[0] == 200
 
@@ -291,19 +293,25 @@ def test_a_router_that_stops_answers_what_is_whole_and_refuses_what_is_not() -> 
             time.sleep(0.2)
         peer.send(LAST)
 
-    with wire.running(answer) as engine:
+    def refused() -> tuple[int, bytes]:
+        found = unfinished.answer()
+        assert unfinished.is_closed()
+        unfinished.connection.close()
+        return found
+
+    with wire.running(answer) as engine, ThreadPoolExecutor(1) as pool:
         with routing(engine.url, NOBODY) as router:
             clients = [Client(router.connected()) for _ in range(3)]
             idle, unfinished, streaming = clients
             idle.send(HEALTH)
             assert idle.answer() == (200, b"ok")
             unfinished.send(POST + LENGTH + BODY[:3])
+            refusal = pool.submit(refused)
             streaming.send(ASKED)
             streaming.until(ONE)
         assert idle.is_closed()
-        status, body = unfinished.answer()
+        status, body = refusal.result()
         assert (status, json.loads(body)["error"]["code"]) == (503, "router_stopping")
-        assert unfinished.is_closed()
         assert streaming.until(LAST) == 4 * ONE + LAST
         assert streaming.is_closed()
         for client in clients:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, collecting, patiently, routing
+from running_router import QUESTION, FixedControl, collecting, routing
 from scripted_server import Route
+from waiting import until
 
 from collector.contract import Arm
 from engine_adapter.router import generations
@@ -68,5 +69,5 @@ def test_a_span_that_cannot_be_made_is_counted(
         ) as router,
     ):
         assert router.ask(QUESTION | {"stream": True})[0] == 200
-        patiently(lambda: router.counted("spans").get("failed") == 2)
+        until(lambda: router.counted("spans").get("failed") == 2)
     assert not [record for record in caplog.records if record.exc_info]

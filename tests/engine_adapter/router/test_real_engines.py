@@ -12,8 +12,6 @@ import pytest
 from running_router import FixedControl, collecting, routing
 from twenty_prompts import MODELS
 
-from engine_adapter.transport import Timeouts
-
 ASKED: dict[str, Any] = {
     "model": "served",
     "messages": [{"role": "user", "content": "where is my order ?"}],
@@ -43,7 +41,7 @@ def test_a_mirrored_pair_of_llamacpp(pair: dict[str, Path]) -> None:
             f"{baseline}/v1",
             f"{candidate}/v1",
             FixedControl(mirrored=True),
-            upstream={"engine": "llamacpp", "timeouts": Timeouts()},
+            upstream={"engine": "llamacpp"},
             collector_url=collector,
         ) as router,
     ):

@@ -9,6 +9,7 @@ import pytest
 import scripted_server as server
 from running_router import QUESTION, FixedControl, Router, collecting, routing
 from scripted_server import Reply, Route
+from waiting import until
 
 from engine_adapter.router.settings import ClientKey, RouterLimits
 
@@ -118,8 +119,7 @@ def test_limits_are_kept() -> None:
         assert (status, b'"request_too_large"' in body) == (413, True)
         with socket.create_connection(("127.0.0.1", urlsplit(router.url).port or 0)) as client:
             client.sendall(POST + b"Content-Length: 27\r\n\r\n" + BODY)
-            while not upstream.log():
-                pass
+            until(lambda: router.state()["in_flight"] == 2)
             status, headers, body = router.ask()
             assert (status, headers["retry-after"]) == (503, "1")
             assert b'"router_full"' in body

@@ -6,7 +6,8 @@ from http.client import IncompleteRead
 
 import pytest
 import wire_engine as wire
-from running_router import QUESTION, FixedControl, collecting, patiently, routing
+from running_router import QUESTION, FixedControl, collecting, routing
+from waiting import until
 from wire_engine import (
     ASKED,
     CHUNKED,
@@ -136,7 +137,7 @@ def test_what_comes_behind_an_answer_belongs_to_nobody() -> None:
     for answer in (at_once, later):
         with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
             assert router.ask(STREAMED)[2] == WHOLE
-            patiently(lambda engine=engine: len(engine.gone) == 1)  # type: ignore[misc]
+            until(lambda engine=engine: len(engine.gone) == 1)  # type: ignore[misc]
             assert router.ask(STREAMED)[2] == WHOLE
         assert len(engine.peers) == 2
 
@@ -187,7 +188,7 @@ def test_what_is_no_answer_in_http_is_the_engines_failure(name: str) -> None:
     with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
         assert router.ask(STREAMED)[0] == 502
         assert router.counted("failures") == {"baseline,not_http": 1}
-        patiently(lambda: len(engine.gone) == 1)
+        until(lambda: len(engine.gone) == 1)
 
 
 BROKEN = {

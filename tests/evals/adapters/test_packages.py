@@ -86,7 +86,6 @@ def evaluate(url: str, tmp_path: Path) -> Callable[..., list[Score]]:
             env=os.environ | environment,
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
         )
         # Ragas's client logs a refusal to stderr by itself.
