@@ -178,6 +178,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def page(context: BrowserContext) -> Iterator[Page]:
     """Open a page; fail on a dialog, a script's error, a raw exception or a stranger."""
     opened = context.new_page()
+    opened.set_default_timeout(120_000)  # ms
     opened.set_viewport_size({"width": 1440, "height": 1000})
     problems: list[str] = []
     opened.on("pageerror", lambda error: problems.append(f"script error: {error}"))

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Final
 
 import numpy as np
 
 from evals.evidence import FloatColumn
+
+_AT_ONCE: Final = 50
+"""How many bootstrap samples are summed at once, which bounds the memory for many prompts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,9 @@ class Sums:
         """Yield the total of each bootstrap sample of prompts."""
         generator, n = np.random.default_rng(seed), len(self.steps)
         columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        for _ in range(draws):
-            times = np.bincount(generator.integers(n, size=n), minlength=n).astype(np.float64)
-            yield Sums(**{k: np.tensordot(times, v, axes=1) for k, v in columns.items()})
+        for first in range(0, draws, _AT_ONCE):
+            times = np.zeros((min(_AT_ONCE, draws - first), n))
+            for row in times:
+                row[:] = np.bincount(generator.integers(n, size=n), minlength=n)
+            totals = {name: np.tensordot(times, of, axes=1) for name, of in columns.items()}
+            yield from (Sums(**{k: of[i] for k, of in totals.items()}) for i in range(len(times)))

@@ -195,13 +195,13 @@ class Server(NamedTuple):
     def stop(self) -> int:
         """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=20)
+        self.process.communicate()
         return self.process.returncode
 
     def kill(self) -> None:
         """Send SIGKILL."""
         self.process.kill()
-        self.process.communicate(timeout=20)
+        self.process.communicate()
 
 
 @contextlib.contextmanager

@@ -112,10 +112,10 @@ def one_sender(
     server: clickhouse_server.Server,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Sender]:
-    """Send to a collector in this process, whose ClickHouse answers within 2 s."""
+    """Send to a collector in this process, whose ClickHouse answers within 5 s."""
     settings = Settings(
         database_url=f"sqlite:///{tmp_path_factory.mktemp('relational') / 'draftgate.db'}",
-        analytics_url=server.url("faults", send_receive_timeout=2),
+        analytics_url=server.url("faults", send_receive_timeout=5),
     )
     with http_of(settings) as http:
         yield Sender(http, settings, generation_of, body_of)
@@ -156,7 +156,7 @@ def told(caplog: pytest.LogCaptureFixture) -> str:
         (Fault("", status=403, code=497, text="Not enough privileges"), "Not enough privileges"),
         (Fault("", code=745, status=503, text="Server overloaded"), "Server overloaded"),
         (Fault("", status=503, text="<html>no backend</html>"), "HTTP status 503"),
-        (Fault("INSERT INTO `generation`", wait_s=3.0, do="nothing"), "timed out"),
+        (Fault("INSERT INTO `generation`", wait_s=6.0, do="nothing"), "timed out"),
         (Fault("SELECT max", do="cut"), "closed connection"),
     ],
     ids=lambda value: str(value.code or value.status) if isinstance(value, Fault) else "",

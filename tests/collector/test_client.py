@@ -781,7 +781,6 @@ def test_a_local_client_that_nobody_closes_lets_the_program_end(database_url: st
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True ()\n", "")
 

@@ -31,7 +31,7 @@ from collector.serving.unfinished_requests import UnfinishedRequests
 KIB = 1024
 MIB = KIB * KIB
 LONGEST = 8 * MIB
-WAIT_S = 30.0
+WAIT_S = 200.0
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

@@ -43,7 +43,7 @@ from collector.serving.grpc_reply import CallReply, answered
 from collector.store import Store
 
 KIB, MIB = 1024, 2**20
-WAIT_S = 30.0
+WAIT_S = 200.0
 Serve = Callable[..., Any]
 METHOD = "/any/Method"
 HEAD = [

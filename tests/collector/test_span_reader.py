@@ -415,6 +415,6 @@ def test_without_it_the_collector_says_so_and_stores_the_same(
         (stored,) = client.generations(sent.rollout or "")
     server.process.terminate()
     said = server.process.stdout.read()
-    server.process.communicate(timeout=20)
+    server.process.communicate()
     assert dataclasses.replace(stored, content=sent.content) == sent
     assert "Spans: read by Python, which takes five times as long" in said

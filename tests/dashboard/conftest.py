@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from dashboard_seed.verdicts import verdict
 from made_verdicts import resting_on
 from otlp_bodies import export_request
 from playwright.sync_api import expect
+from waiting import until
 
 from collector.client import Client
 from collector.contract import Arm, encode
@@ -84,10 +84,7 @@ def _serve(database_url: str, port: int, *options: str) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             with Client(url) as client:
-                deadline = time.monotonic() + 60
-                while not client.health():
-                    assert time.monotonic() < deadline, "the collector never answered"
-                    time.sleep(0.1)
+                until(client.health, "the collector answers")
             yield url
         finally:
             process.terminate()

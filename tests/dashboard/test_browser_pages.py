@@ -84,7 +84,7 @@ def test_everybody_can_use_a_page(page: Page, site: Site, name: str) -> None:
         page.set_viewport_size({"width": 1440, "height": 1000})
         assert _serious(page) == []
         page.set_viewport_size({"width": 800, "height": 900})
-        page.wait_for_function(FITS, timeout=10_000)
+        page.wait_for_function(FITS)
 
 
 def _serious(page: Page) -> list[str]:
@@ -211,7 +211,7 @@ def test_redrawing_keeps_scroll_and_filters(page: Page, site: Site) -> None:
     page.wait_for_function(_AT_REST)  # else the browser moves with what grows above
     main = page.get_by_test_id("stMain")
     main.evaluate("element => element.scrollTo(0, 700)")
-    expect(as_of).not_to_have_text(before, timeout=60_000)
+    expect(as_of).not_to_have_text(before)
     assert main.evaluate("element => element.scrollTop") == 700
     assert "metric=e2e_s" in page.url
     expect(page.get_by_role("radio", name="End to end")).to_be_checked()

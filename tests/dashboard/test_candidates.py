@@ -148,5 +148,5 @@ def test_the_grid_fits_wide_and_narrow_pages(
             expect(best).to_have_count(2)
             best.last.scroll_into_view_if_needed()
             expect(best.last).to_be_visible()
-            page.wait_for_function(FITS, timeout=10_000)
+            page.wait_for_function(FITS)
     assert "Traceback" not in log.read_text()

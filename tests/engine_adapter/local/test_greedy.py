@@ -50,19 +50,31 @@ def test_the_baseline_says_what_transformers_says(
     assert made == expected
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_changes_a_token(pair: Pair, expected: list[list[int]], method: str) -> None:
+    """Each text accepts what is its own, and one loop serves batch after batch."""
+    check(pair, expected, method, "k=5", batch=4)
+
+
 @pytest.mark.parametrize(
     ("length", "batch", "method"),
     [
         (length, batch, method)
-        for length, batch in (("k=1", 4), ("k=5", 1), ("k=5", 4), ("by batch", 4), ("adaptive", 6))
+        for length, batch in (("k=1", 4), ("k=5", 1), ("by batch", 4), ("adaptive", 6))
         for method in METHODS
         if (length, method) != ("adaptive", "tree")
     ],
 )
-def test_no_method_changes_a_token(
+@pytest.mark.parametrize("pair", ["llama"], indirect=True)
+def test_no_length_changes_a_token(
     pair: Pair, expected: list[list[int]], method: str, length: str, batch: int
 ) -> None:
-    """Each text accepts what is its own, and one loop serves batch after batch."""
+    """However many tokens are drafted, and for however many texts at once."""
+    check(pair, expected, method, length, batch)
+
+
+def check(pair: Pair, expected: list[list[int]], method: str, length: str, batch: int) -> None:
+    """Answer all prompts with a method's drafts, and compare."""
     loop = DraftVerify(
         pair.target,
         METHODS[method](pair),

@@ -176,6 +176,7 @@ def test_a_rescored_verdict_is_derived_again_with_the_model(
     assert unknown.startswith("derived again it says: inconclusive")
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_control_counts_as_a_tie(
     judge: Judge, models: dict[str, Path], random_pair: dict[str, Path]
 ) -> None:
@@ -189,6 +190,7 @@ def test_the_noise_of_the_control_counts_as_a_tie(
     assert lossy["outcome"] == "fail"
 
 
+@pytest.mark.slow
 def test_bf16_routes_that_differ_in_one_text_of_twenty(
     models: dict[str, Path], judge: Judge, tmp_path: Path
 ) -> None:
