@@ -111,7 +111,8 @@ pin-images:  ## Pin the deployment's images to the digests that their tags have 
 pictures: $(READY)  ## Take the docs' pictures of the dashboard anew
 	$(BIN)/python tests/support/docs_pictures.py
 
-site: $(SITE)/.ready  ## Build the docs as pages with a search into build/site
+site: $(READY) $(SITE)/.ready  ## Build the docs as pages with a search into build/site
+	$(BIN)/python -m deploy.site.reference build/reference
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build
 
 clean:  ## Remove the environment and what builds left

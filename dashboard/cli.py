@@ -20,7 +20,9 @@ app = typer.Typer(add_completion=False)
 def dashboard(
     collector: Annotated[
         str | None,
-        typer.Option(envvar=source.URL_VARIABLE, help="The collector's URL."),
+        typer.Option(
+            envvar=source.URL_VARIABLE, help="Collector to ask, with the key in DRAFTGATE_API_KEY."
+        ),
     ] = None,
     database: Annotated[
         str | None,
@@ -29,7 +31,13 @@ def dashboard(
             help=f"Open this database in-process instead (default: {source.DEFAULT_DATABASE}).",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = server.DEFAULT_HOST,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; one that other machines reach needs sign-in, else "
+            "exit code 2."
+        ),
+    ] = server.DEFAULT_HOST,
     port: Annotated[
         int, typer.Option(min=1, max=65_535, help="Port to listen on.")
     ] = server.DEFAULT_PORT,

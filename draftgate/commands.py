@@ -116,6 +116,26 @@ The lines are here so that help imports no module: all of them together take sec
 """
 
 
+VARIABLES = {
+    "DRAFTGATE_COLLECTOR_URL": (
+        "Collector that commands and the dashboard use, such as http://localhost:4318. Default:"
+        " none."
+    ),
+    "DRAFTGATE_API_KEY": (
+        "API key that commands, the dashboard and the router send to a collector. Default: none."
+    ),
+    "DRAFTGATE_CA_FILE": (
+        "Certificates (PEM) by which a collector is trusted. Default: the system's."
+    ),
+    "DRAFTGATE_ROUTER_KEY": "Client key that drill sends to a router. Default: none.",
+    "DRAFTGATE_PROPOSED_CONVENTIONS": (
+        "If true, run and route send the counts of speculation also by the names proposed to"
+        " OpenTelemetry. Default: false."
+    ),
+}
+"""Environment variables of several commands, or without an option."""
+
+
 def load(name: str) -> Any:  # a click command, of which typer bundles a copy
     """Import and return the command, or group of commands, of this name."""
     found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
@@ -138,6 +158,8 @@ class _OnDemand(TyperGroup):
 app = typer.Typer(
     name="draftgate",
     help="Prove, or disprove, that speculative decoding made serving faster and answers no worse.",
+    epilog="Environment variables:\n\n"
+    + "\n\n".join(f"{name}: {text}" for name, text in VARIABLES.items()),
     cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -13,8 +13,11 @@ from typer import Context as TyperContext
 from collector.client import Client
 from collector.contract import attributes
 from collector.contract.fields import WIRE
+from collector.serving.app import create_app
+from collector.settings import VARIABLES, Settings
 from demo.collector_process import running
-from draftgate.commands import COMMANDS, load
+from deploy.site import reference
+from draftgate.commands import load
 from engine_adapter.run import rollout_file
 from evals import policy as policies
 
@@ -23,15 +26,10 @@ DOCS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rg
 TUTORIAL = "Tutorial: your own vLLM server, start to verdict"
 
 
-def commands() -> Iterator[tuple[str, Any]]:
-    """Yield every sub-command with its full name."""
-    waiting: list[tuple[str, Any]] = [(f"draftgate {n}", load(n)) for n in COMMANDS]
-    while waiting:
-        name, command = waiting.pop()
-        if hasattr(command, "commands"):
-            waiting += [(f"{name} {child}", c) for child, c in command.commands.items()]
-        else:
-            yield name, command
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """Return the site's pages that are made of the code, by file name."""
+    return {name: made() for name, made in reference.PAGES.items()}
 
 
 def section(page: str, heading: str) -> str:
@@ -41,20 +39,49 @@ def section(page: str, heading: str) -> str:
     return match.group(2)
 
 
-def test_every_command_and_option_is_in_the_reference() -> None:
-    """A command has a section of its own, which names each of its options."""
-    page = (ROOT / "docs" / "reference.md").read_text()
+def is_a_sentence(text: str | None) -> bool:
+    """Return whether a help text says something in whole words."""
+    return text is not None and re.fullmatch(r"[A-Z`0-9.].{9,}[.)]", text, re.S) is not None
+
+
+def test_every_command_and_option_is_described(pages: dict[str, str]) -> None:
+    """Each option helps with a sentence, which stands in the command's section of the site."""
     missing = []
-    for name, command in commands():
-        text = section(page, f"`{name}`")
-        options = [option for p in command.params for option in (*p.opts, *p.secondary_opts)]
-        missing += [f"{name} {o}" for o in options if o.startswith("--") and f"`{o}" not in text]
+    for name, command in reference.every_command():
+        text = section(pages["commands.md"], f"`{name}`")
+        rows = dict(re.findall(r"^\| (`.*?) \| .*? \| (.*) \|$", text, re.M))
+        for one in command.params:
+            names = [*one.opts, *one.secondary_opts]
+            if one.param_type_name == "argument":
+                names = [reference.argument(one)]
+            shown = rows.get(", ".join(f"`{option}`" for option in names))
+            if not is_a_sentence(one.help) or not shown:
+                missing.append(f"{name} {names}: {one.help}")
     assert missing == []
 
 
 def test_every_command_helps_with_an_example() -> None:
     """`--help` of each command shows how to call it."""
-    assert [name for name, command in commands() if "Example" not in (command.help or "")] == []
+    every = reference.every_command()
+    assert [name for name, command in every if "Example" not in (command.help or "")] == []
+
+
+def test_every_route_is_described(pages: dict[str, str]) -> None:
+    """Each route has a summary, and each of its parameters a description, on the site's page."""
+    missing = []
+    for path, operations in create_app(Settings()).openapi()["paths"].items():
+        for method, route in operations.items():
+            text = section(pages["http.md"], f"`{method.upper()} {path}`")
+            if not is_a_sentence(route["summary"]) or (
+                "scope" not in text and "no key" not in text
+            ):
+                missing.append(f"{method} {path}")
+            missing += [
+                f"{method} {path} {one['name']}"
+                for one in route.get("parameters", ())
+                if not is_a_sentence(one.get("description")) or f"| `{one['name']}` |" not in text
+            ]
+    assert missing == []
 
 
 def test_every_attribute_is_in_the_contract_page() -> None:
@@ -65,17 +92,25 @@ def test_every_attribute_is_in_the_contract_page() -> None:
     assert [name for name in names if f"`{name}" not in page] == []
 
 
-def test_every_environment_variable_is_in_the_reference() -> None:
-    """No DRAFTGATE_ variable is read that the reference does not name."""
-    page = (ROOT / "docs" / "reference.md").read_text()
-    packages = ("collector", "dashboard", "demo", "engine_adapter", "evals")
+def test_every_environment_variable_is_described(pages: dict[str, str]) -> None:
+    """No variable is read that the site's page of settings does not describe in a sentence."""
+    rows = re.findall(r"^\| `([A-Z_]+)` \|(?:.*\|)? (.*) \|$", pages["settings.md"], re.M)
+    described = {name for name, text in rows if is_a_sentence(text)}
+    packages = ("collector", "dashboard", "demo", "draftgate", "engine_adapter", "evals")
     sources = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     read = {
         name
         for path in sources
         for name in re.findall(r"\"(DRAFTGATE_[A-Z_]+)\"", path.read_text())
     }
-    assert sorted(name for name in read if f"`{name}`" not in page) == []
+    assert sorted(read - described) == []
+
+
+def test_every_setting_of_the_collector_is_in_the_help_of_serve() -> None:
+    """As an option or, without one, among the environment variables at the end."""
+    command = load("serve")
+    helped = " ".join([command.epilog, *(one.help for one in command.params)])
+    assert [one.name for one in VARIABLES.values() if one.name not in helped] == []
 
 
 def anchors(page: Path) -> set[str]:

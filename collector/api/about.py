@@ -5,9 +5,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 
-router = APIRouter(prefix="/api/v1/collector", tags=["health"])
+router = APIRouter(prefix="/api/v1/collector", tags=["health"], route_class=DescribedRoute)
 
 
 class About(BaseModel):
@@ -19,7 +20,7 @@ class About(BaseModel):
 
 @router.get("", response_model=About, responses=responses(401, 403, 429, 503))
 def about(collector: Collector) -> JSONResponse:
-    """Return whether text is stored and keys are required."""
+    """Return whether the collector keeps content and requires keys."""
     return JSONResponse(
         {
             "captures_content": collector.content.captures,

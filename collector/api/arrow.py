@@ -10,7 +10,10 @@ from fastapi.responses import StreamingResponse
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
-Accept = Annotated[str | None, Header()]
+Accept = Annotated[
+    str | None,
+    Header(description=f"With `{MEDIA_TYPE}`, the answer is an Arrow stream, not a page of JSON."),
+]
 OPENAPI: dict[str, Any] = {  # Any: an OpenAPI fragment
     "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 }

@@ -13,6 +13,7 @@ from collector.api.documents import Documents
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import LISTS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.content import ContentPolicy
 from collector.contract import Feedback
@@ -20,7 +21,7 @@ from collector.contract.names import has_control
 from collector.errors import RequestError
 from collector.store import Batch, feedback
 
-router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"])
+router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"], route_class=DescribedRoute)
 
 _LONGEST_SOURCE = 255
 _LAST_UNIX_NS = 2**63 - 1
@@ -46,7 +47,7 @@ class FeedbackPage(BaseModel):
     openapi_extra=bodies.list_of("Feedback"),
 )
 async def post_feedback(request: Request, collector: Collector) -> Response:
-    """Store a list of feedback.
+    """Store a list of feedback: thumbs_up, thumbs_down, escalation or edit.
 
     Idempotent by trace id, span id, kind and source: the last one posted wins. Feedback may be
     posted before its span has arrived. Comments are content: stored redacted, or dropped.

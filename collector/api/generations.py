@@ -12,15 +12,16 @@ from pydantic import BaseModel
 from collector import dialects
 from collector.api import arrow, cursors
 from collector.api.documents import Documents
-from collector.api.pages import After, Limit, Text
+from collector.api.pages import After, Cohort, Limit, Text
 from collector.api.problems import LISTS
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Arm, Generation
 from collector.contract.fields import NAMES
 from collector.errors import RequestError
 from collector.store import generations, generations_arrow
 
-router = APIRouter(prefix="/api/v1/generations", tags=["generations"])
+router = APIRouter(prefix="/api/v1/generations", tags=["generations"], route_class=DescribedRoute)
 
 
 class Order(StrEnum):
@@ -40,7 +41,7 @@ class GenerationPage(BaseModel):
 Since = Annotated[date | None, Query(description="Arrived on this day (UTC) or later.")]
 Until = Annotated[date | None, Query(description="Arrived before this day (UTC).")]
 Fields = Annotated[
-    Sequence[str], Query(alias="field", description="Only these columns; Arrow only.")
+    Sequence[str], Query(alias="field", description="Only this column; repeatable. Arrow only.")
 ]
 Scores = Annotated[bool, Query(alias="scores", description="Include scores; Arrow only.")]
 
@@ -55,15 +56,15 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     rollout: Annotated[
         str | None, Query(description="Absent: all generations, with or without a rollout.")
     ] = None,
-    arm: Arm | None = None,
-    cohort: str | None = None,
+    arm: Annotated[Arm | None, Query(description="Only this arm.")] = None,
+    cohort: Cohort = None,
     arrived_since: Since = None,
     arrived_until: Until = None,
     *,
     content: Text,
     with_scores: Scores = False,
     fields: Fields = (),
-    order: Order = Order.OLDEST,
+    order: Annotated[Order, Query(description="Order of arrival.")] = Order.OLDEST,
     limit: Limit = 200,
     after: After = None,
     accept: arrow.Accept = None,

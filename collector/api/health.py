@@ -5,9 +5,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=DescribedRoute)
 
 
 class Health(BaseModel):

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from collector.api.access import require
 from collector.api.documents import Documents
 from collector.api.pages import Text
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.scores import without_text
 from collector.api.state import Collector, State
 from collector.api_key import Scope
@@ -22,7 +24,9 @@ from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import leases
 
-router = APIRouter(prefix="/api/v1/leases", tags=["leases"])
+LeaseId = Annotated[str, Path(description="The lease's id.")]
+
+router = APIRouter(prefix="/api/v1/leases", tags=["leases"], route_class=DescribedRoute)
 
 _BODY = bodies.described(bodies.schema_of("LeaseRequest"))
 _MOST_GENERATIONS = 1000
@@ -51,7 +55,8 @@ class Leases(BaseModel):
 async def post_lease(request: Request, collector: Collector, *, content: Text) -> Documents:
     """Lease the oldest generations that no worker with these evaluators has leased or finished.
 
-    Generations of an expired lease go to the next worker that asks. Needs the scopes judge and
+    They come with their pairs and scores; `lease` is null if nothing is left. Generations of an
+    expired lease go to the next worker that asks. Needs the scopes judge and
     read.
     """
     require(request, Scope.READ)
@@ -68,8 +73,11 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=_RENEWAL,
 )
-async def post_renewal(lease_id: str, request: Request, collector: Collector) -> Response:
-    """Extend or release a lease; 409 if it was finished, or expired and was taken over."""
+async def post_renewal(lease_id: LeaseId, request: Request, collector: Collector) -> Response:
+    """Extend or release a lease; 409 if it was finished, or expired and was taken over.
+
+    It lasts `ttl_s` seconds from now; 0 releases it. Needs the scopes judge and read.
+    """
     renewal = await bodies.record(request, LeaseRenewal, collector.settings.max_body_bytes)
     if not 0 <= renewal.ttl_s <= _LONGEST_S:
         raise RequestError(f"ttl_s: wanted 0 to {_LONGEST_S}, got {renewal.ttl_s}")
@@ -83,7 +91,7 @@ async def post_renewal(lease_id: str, request: Request, collector: Collector) ->
     response_class=Response,
     responses=responses(401, 403, 404, 409, 429, 503),
 )
-def delete_lease(lease_id: str, collector: Collector) -> Response:
+def delete_lease(lease_id: LeaseId, collector: Collector) -> Response:
     """Finish a lease whose generations are all scored; 409 if it expired and was taken over."""
     with collector.store.transaction() as connection:
         leases.finish(connection, lease_id)

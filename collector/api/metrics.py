@@ -9,9 +9,10 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector as MetricSource
 
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector, State
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=DescribedRoute)
 
 
 class _Metrics(MetricSource):

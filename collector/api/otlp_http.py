@@ -16,6 +16,7 @@ from collector.api import bodies
 from collector.api.access import grant_in
 from collector.api.codings import inflate, is_plain
 from collector.api.problems import retry_headers, status_of
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector, State
 from collector.api_key import Scope
 from collector.errors import CollectorError, MediaTypeError
@@ -39,7 +40,7 @@ _ROUTE: dict[str, Any] = {  # Any: the options of a route
     "openapi_extra": {"requestBody": {"required": True, "content": _ANY_BODY}},
 }
 
-router = APIRouter(prefix="/v1", tags=["otlp"])
+router = APIRouter(prefix="/v1", tags=["otlp"], route_class=DescribedRoute)
 
 
 @router.post("/traces", **_ROUTE)
@@ -47,7 +48,8 @@ async def export_traces(request: Request, collector: Collector) -> Response:
     """Store the spans of an OTLP export; a 200 means that they are durable.
 
     Idempotent by trace id and span id: a span that is stored already is not changed. Protobuf or
-    JSON, by content type; gzip, deflate and zstd are supported.
+    JSON, by content type; gzip, deflate and zstd are supported. Langfuse's SDKs post to
+    `/api/public/otel/v1/traces`, which does the same.
     """
     return await _export(request, collector, TRACES)
 

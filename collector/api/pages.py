@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 
 from collector.api.access import require_content
 
 Rollout = Annotated[str, Query(description="Name of the rollout.")]
+RolloutPath = Annotated[str, Path(description="Name of the rollout; it may contain slashes.")]
+Cohort = Annotated[str | None, Query(description="Only this cohort.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most items on the page.")]
 After = Annotated[
     str | None, Query(description="The `next` of the previous page; absent for the first page.")

@@ -10,19 +10,20 @@ from pydantic import BaseModel
 from collector import dialects
 from collector.api import arrow, cursors
 from collector.api.documents import Documents
-from collector.api.pages import After, Limit, Rollout, Text
+from collector.api.pages import After, Cohort, Limit, Rollout, Text
 from collector.api.problems import LISTS
+from collector.api.routing import DescribedRoute
 from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey
 from collector.errors import RequestError
 from collector.store import pair_changes, pairs, pairs_arrow, rollouts
 
-router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
+router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"], route_class=DescribedRoute)
 
-
+_LAST = 2**63 - 1
 PromptId = Annotated[str | None, Query(description="With repeat: only this pair.")]
-Repeat = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
+Repeat = Annotated[int | None, Query(ge=0, le=_LAST, description="With prompt_id: only this pair.")]
 
 
 class Pairs(BaseModel):
@@ -32,11 +33,16 @@ class Pairs(BaseModel):
     next: str | None
 
 
-_Position = Annotated[
-    int | None, Query(ge=0, le=2**63 - 1, description="Start or end of the window; Arrow only.")
+_After = Annotated[
+    int | None,
+    Query(ge=0, le=_LAST, description="Only what changed after this place; Arrow only."),
 ]
+_UpTo = Annotated[int | None, Query(ge=0, le=_LAST, description="End of what is read; Arrow only.")]
 
-_Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="Arrow only.")]
+_Younger = Annotated[
+    int,
+    Query(ge=0, le=_LAST, description="Only pairs that arrived after this place; Arrow only."),
+]
 
 
 @router.get(
@@ -47,18 +53,18 @@ _Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="Arrow only.")]
 def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
     collector: Collector,
     rollout: Rollout,
-    cohort: str | None = None,
+    cohort: Cohort = None,
     prompt_id: PromptId = None,
     repeat: Repeat = None,
     *,
     content: Text,
     limit: Limit = 100,
     after: After = None,
-    arrived_after: _Position = None,
-    scored_after: _Position = None,
-    younger_than: _Bound = 0,
-    arrived_up_to: _Position = None,
-    scored_up_to: _Position = None,
+    arrived_after: _After = None,
+    scored_after: _After = None,
+    younger_than: _Younger = 0,
+    arrived_up_to: _UpTo = None,
+    scored_up_to: _UpTo = None,
     accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores; `content=true` adds text and explanations.

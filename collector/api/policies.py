@@ -9,7 +9,9 @@ from pydantic import BaseModel
 from collector.api import bodies
 from collector.api.access import grant_in
 from collector.api.documents import Documents
+from collector.api.pages import RolloutPath
 from collector.api.problems import READS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import (
     DatedVerdict,
@@ -19,7 +21,7 @@ from collector.contract import (
 )
 from collector.store import histories, policies
 
-router = APIRouter(prefix="/api/v1/rollouts", tags=["policies"])
+router = APIRouter(prefix="/api/v1/rollouts", tags=["policies"], route_class=DescribedRoute)
 
 _BODY = bodies.object_of(
     "policy_name",
@@ -38,7 +40,7 @@ class DatedVerdicts(BaseModel):
 
 
 @router.get("/{rollout:path}/history", response_model=RolloutHistory, responses=READS)
-def get_history(rollout: str, collector: Collector) -> Documents:
+def get_history(rollout: RolloutPath, collector: Collector) -> Documents:
     """Return a rollout's registered policies, verdicts, and the candidate's earlier rollouts.
 
     Empty if nothing is stored for the rollout.
@@ -50,13 +52,13 @@ def get_history(rollout: str, collector: Collector) -> Documents:
 
 @router.get("/{rollout:path}/verdicts", response_model=DatedVerdicts, responses=READS)
 def list_dated_verdicts(
-    rollout: str,
+    rollout: RolloutPath,
     collector: Collector,
     *,
     same_candidate: Annotated[
         bool, Query(description="Whether to add those on earlier rollouts of the same candidate.")
     ] = False,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most verdicts.")] = 100,
 ) -> Documents:
     """List a rollout's newest verdicts, each with the serving that it judged."""
     with collector.store.read() as connection:
@@ -72,7 +74,7 @@ def list_dated_verdicts(
     responses=responses(400, 401, 403, 404, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_policy(rollout: str, request: Request, collector: Collector) -> Documents:
+async def post_policy(rollout: RolloutPath, request: Request, collector: Collector) -> Documents:
     """Register the policy to judge a rollout by; needs the scope judge.
 
     Registrations are never deleted. The newest one made before both arms had generations is in

@@ -8,12 +8,14 @@ from pydantic import BaseModel
 from collector.api import bodies
 from collector.api.access import grant_in
 from collector.api.documents import Documents
+from collector.api.pages import RolloutPath
 from collector.api.problems import READS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import RampChange, RampStep
 from collector.store import ramps
 
-router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"])
+router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"], route_class=DescribedRoute)
 
 _BODY = bodies.object_of(
     "percent",
@@ -36,7 +38,7 @@ class RampLog(BaseModel):
 
 
 @router.get("/{rollout:path}/ramp", response_model=RampLog, responses=READS)
-def get_ramp(rollout: str, collector: Collector) -> Documents:
+def get_ramp(rollout: RolloutPath, collector: Collector) -> Documents:
     """Return the newest 100 steps of a rollout's ramp."""
     with collector.store.read() as connection:
         log = ramps.newest(connection, rollout, limit=_LOG)
@@ -49,7 +51,7 @@ def get_ramp(rollout: str, collector: Collector) -> Documents:
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_ramp(rollout: str, request: Request, collector: Collector) -> Documents:
+async def post_ramp(rollout: RolloutPath, request: Request, collector: Collector) -> Documents:
     """Take a step of a rollout's ramp; needs the scope admin.
 
     409 if another step was stored first. A larger share must name the newest verdict under the

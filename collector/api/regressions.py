@@ -7,13 +7,14 @@ from pydantic import BaseModel, Field
 
 from collector.api import cursors
 from collector.api.documents import Documents
-from collector.api.pages import After, Limit, Rollout
+from collector.api.pages import After, Cohort, Limit, Rollout
 from collector.api.problems import LISTS
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Regression
 from collector.store import regressions
 
-router = APIRouter(prefix="/api/v1/regressions", tags=["pairs"])
+router = APIRouter(prefix="/api/v1/regressions", tags=["pairs"], route_class=DescribedRoute)
 
 Metric = Annotated[
     str | None,
@@ -38,14 +39,15 @@ class Regressions(BaseModel):
 def list_regressions(
     collector: Collector,
     rollout: Rollout,
-    cohort: str | None = None,
+    cohort: Cohort = None,
     metric: Metric = None,
     limit: Limit = 100,
     after: After = None,
 ) -> Documents:
     """List a rollout's pairs whose candidate scored lower than the baseline, the worst first.
 
-    Each pair appears once. New scores are processed within seconds.
+    Each pair appears once. `counted` stops at `counted_at_most`. `waiting_scores` are posts that
+    are not processed yet, which takes seconds.
     """
     wanted = regressions.RegressionFilter(rollout, cohort, metric)
     position = cursors.decode(after, regressions.RegressionPosition)

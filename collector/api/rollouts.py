@@ -8,14 +8,16 @@ from pydantic import BaseModel, Field
 
 from collector.api import instants
 from collector.api.documents import Documents
+from collector.api.pages import Cohort, RolloutPath
 from collector.api.problems import LISTS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import ArmSummary, Document, RolloutOverview, TimeBucket
 from collector.errors import RequestError
 from collector.store import rollouts, rollup_reads
 from collector.store.rollups import state
 
-router = APIRouter(prefix="/api/v1/rollouts", tags=["rollouts"])
+router = APIRouter(prefix="/api/v1/rollouts", tags=["rollouts"], route_class=DescribedRoute)
 
 
 class Rollouts(BaseModel):
@@ -65,7 +67,7 @@ class Timeseries(BaseModel):
 
 @router.get("", response_model=Rollouts, responses=responses(401, 403, 429, 503))
 def list_rollouts(collector: Collector) -> Documents:
-    """List every rollout that has a generation."""
+    """List every rollout that has a generation, with its counts."""
     with collector.store.read() as connection:
         found = rollouts.overviews(connection)
     return Documents({"rollouts": found})
@@ -73,7 +75,7 @@ def list_rollouts(collector: Collector) -> Documents:
 
 @router.get("/{rollout:path}/summary", response_model=Summary, responses=LISTS)
 def get_summary(
-    rollout: str,
+    rollout: RolloutPath,
     collector: Collector,
     start: instants.Start = None,
     end: instants.End = None,
@@ -92,13 +94,13 @@ def get_summary(
 
 @router.get("/{rollout:path}/timeseries", response_model=Timeseries, responses=LISTS)
 def get_timeseries(
-    rollout: str,
+    rollout: RolloutPath,
     collector: Collector,
-    step: StepName,
+    step: Annotated[StepName, Query(description="Length of a step; days are UTC.")],
     start: instants.Start = None,
     end: instants.End = None,
-    cohort: str | None = None,
-    counts_only: Annotated[bool, Query()] = False,  # noqa: FBT002  # a query parameter
+    cohort: Cohort = None,
+    counts_only: Annotated[bool, Query(description="Omit the measured values.")] = False,  # noqa: FBT002  # a query parameter
 ) -> Documents:
     """Return the summary of each arm in each cohort per minute, hour or day.
 

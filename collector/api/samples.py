@@ -9,14 +9,19 @@ from collector.api import cursors
 from collector.api.documents import Documents
 from collector.api.pages import After, Limit
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import EngineSample
 from collector.store import samples
 
-router = APIRouter(prefix="/api/v1/samples", tags=["samples"])
+router = APIRouter(prefix="/api/v1/samples", tags=["samples"], route_class=DescribedRoute)
 
 _LAST_UNIX_NS = 2**63 - 1
-UnixNs = Annotated[int, Query(ge=0, le=_LAST_UNIX_NS, description="Unix nanoseconds.")]
+Since = Annotated[int, Query(ge=0, le=_LAST_UNIX_NS, description="Unix nanoseconds, inclusive.")]
+Until = Annotated[
+    int | None,
+    Query(ge=0, le=_LAST_UNIX_NS, description="Unix nanoseconds, exclusive. Absent: no end."),
+]
 
 
 class Samples(BaseModel):
@@ -26,15 +31,15 @@ class Samples(BaseModel):
     next: str | None
 
 
-@router.get("", response_model=Samples, responses=responses(400, 422, 503))
+@router.get("", response_model=Samples, responses=responses(400, 401, 403, 422, 429, 503))
 def list_samples(
     collector: Collector,
     metric: Annotated[
         str, Query(description="Name of the metric, such as vllm:num_requests_running.")
     ],
-    service_name: str | None = None,
-    since_unix_ns: UnixNs = 0,
-    until_unix_ns: UnixNs | None = None,
+    service_name: Annotated[str | None, Query(description="Only samples of this service.")] = None,
+    since_unix_ns: Since = 0,
+    until_unix_ns: Until = None,
     limit: Limit = 1000,
     after: After = None,
 ) -> Documents:

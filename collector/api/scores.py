@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
@@ -15,13 +15,14 @@ from collector.api.documents import Documents
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
 from collector.api.problems import LISTS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Score
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import Batch, scores
 
-router = APIRouter(prefix="/api/v1/scores", tags=["scores"])
+router = APIRouter(prefix="/api/v1/scores", tags=["scores"], route_class=DescribedRoute)
 
 
 class ScorePage(BaseModel):
@@ -59,11 +60,16 @@ def list_scores(
     collector: Collector,
     request: Request,
     rollout: Rollout,
-    metric: str | None = None,
+    metric: Annotated[str | None, Query(description="Only this metric.")] = None,
     limit: Limit = 1000,
     after: After = None,
 ) -> Documents:
-    """List the scores of a rollout's generations; explanations need the scope content."""
+    """List the scores of a rollout's generations; explanations need the scope content.
+
+    A score has a label, an explanation, the evaluator's seconds and cost in US dollars, the spans
+    of the answer that it is about, and the posting key's id. Of the posts of one evaluator and
+    version, the last one counts.
+    """
     with collector.store.read() as connection:
         page = scores.page(
             connection,

@@ -9,12 +9,14 @@ from pydantic import BaseModel
 from collector.api import bodies
 from collector.api.access import grant_in
 from collector.api.documents import Documents
+from collector.api.pages import RolloutPath
 from collector.api.problems import READS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector, State
 from collector.contract import SwitchChange, SwitchState
 from collector.store import switches
 
-router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"])
+router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"], route_class=DescribedRoute)
 
 _BODY = bodies.object_of(
     "state",
@@ -37,7 +39,7 @@ class SwitchLog(BaseModel):
 
 @router.get("/{rollout:path}/switch", response_model=SwitchLog, responses=READS)
 async def get_switch(
-    rollout: str,
+    rollout: RolloutPath,
     collector: Collector,
     wait_s: Annotated[
         float, Query(ge=0, le=60, description="Wait up to this long for an event after `since`.")
@@ -63,8 +65,12 @@ async def get_switch(
     responses=responses(400, 401, 403, 404, 413, 429, 503),
     openapi_extra=_BODY,
 )
-async def post_switch(rollout: str, request: Request, collector: Collector) -> Documents:
-    """Set a rollout's switch; needs the scope admin. Each post adds an event."""
+async def post_switch(rollout: RolloutPath, request: Request, collector: Collector) -> Documents:
+    """Set a rollout's switch, on or off; needs the scope admin.
+
+    Each post adds an event to a log that nothing deletes, with the time and the key's name (`local`
+    if no keys are required).
+    """
     change = await bodies.record(request, SwitchChange, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("reason", change.reason))
     who = grant_in(request.scope).who

@@ -10,13 +10,14 @@ from pydantic import BaseModel, Field
 
 from collector.api.access import may_read_content
 from collector.api.problems import READS
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import AttributeValue, Span, SpanStatus
 from collector.contract.span_json import span_to_document
 from collector.dialects import is_text
 from collector.store import traces
 
-router = APIRouter(prefix="/api/v1/traces", tags=["traces"])
+router = APIRouter(prefix="/api/v1/traces", tags=["traces"], route_class=DescribedRoute)
 
 _VALUES = (
     "Attribute values. Values that JSON lacks are objects with one key: `bytes_hex`, `double` "

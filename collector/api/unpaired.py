@@ -7,11 +7,12 @@ from pydantic import BaseModel, Field
 
 from collector.api.documents import Documents
 from collector.api.problems import LISTS
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Unpaired
 from collector.store import rollouts, unpaired
 
-router = APIRouter(prefix="/api/v1/unpaired", tags=["pairs"])
+router = APIRouter(prefix="/api/v1/unpaired", tags=["pairs"], route_class=DescribedRoute)
 
 
 class UnpairedGroups(BaseModel):
@@ -26,7 +27,10 @@ def list_unpaired(
     collector: Collector,
     rollout: Annotated[str | None, Query(description="Absent: all generations.")] = None,
 ) -> Documents:
-    """List the unpaired ones among the newest generations, the largest group first."""
+    """List what does not pair among the newest 20,000 generations, by sender and reason.
+
+    The largest group comes first.
+    """
     with collector.store.read() as connection:
         if rollout is not None:
             rollouts.require(connection, rollout)

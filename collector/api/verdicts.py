@@ -11,11 +11,12 @@ from collector.api import bodies
 from collector.api.access import grant_in
 from collector.api.documents import Documents
 from collector.api.problems import READS, responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import StoredVerdict, Verdict
 from collector.store import Batch, verdict_evidence, verdicts
 
-router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
+router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"], route_class=DescribedRoute)
 
 _BODY = bodies.described(bodies.schema_of("Verdict"))
 
@@ -57,9 +58,9 @@ async def post_verdict(request: Request, collector: Collector) -> Documents:
 def list_verdicts(
     collector: Collector,
     rollout: Annotated[str | None, Query(description="Absent: verdicts on any rollout.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most verdicts.")] = 20,
 ) -> Documents:
-    """List the newest verdicts."""
+    """List the newest verdicts, each with the key that posted it."""
     with collector.store.read() as connection:
         found = verdicts.newest(connection, rollout, limit=limit)
     return Documents({"verdicts": found})

@@ -10,7 +10,9 @@ from collector.access.authority import Grant
 from collector.api import bodies
 from collector.api.access import grant_in, require
 from collector.api.documents import Documents
+from collector.api.pages import RolloutPath
 from collector.api.problems import responses
+from collector.api.routing import DescribedRoute
 from collector.api.state import Collector, State
 from collector.api_key import Scope
 from collector.contract import (
@@ -21,7 +23,7 @@ from collector.contract import (
 from collector.errors import RequestError
 from collector.store import switches, watches
 
-router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"])
+router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"], route_class=DescribedRoute)
 
 
 class Watches(BaseModel):
@@ -33,7 +35,7 @@ class Watches(BaseModel):
 @router.get(
     "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 404, 429, 503)
 )
-def list_watches(rollout: str, collector: Collector) -> Documents:
+def list_watches(rollout: RolloutPath, collector: Collector) -> Documents:
     """Return the state of each watch of a rollout."""
     with collector.store.read() as connection:
         found = watches.of_rollout(connection, rollout)
@@ -46,7 +48,7 @@ def list_watches(rollout: str, collector: Collector) -> Documents:
     responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra=bodies.described({"type": "object"}),
 )
-async def post_watch(rollout: str, request: Request, collector: Collector) -> Documents:
+async def post_watch(rollout: RolloutPath, request: Request, collector: Collector) -> Documents:
     """Replace a watch's state by the next one and, atomically, set the switch if given.
 
     Needs the scope judge, and admin if it sets the switch. 409 if the state that this continues is

@@ -25,12 +25,12 @@ _DAY_S = 86_400
 _AT_ONCE = 5000
 _SHOWN = 20
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Delete without asking.")]
 
 
 @app.command()
 def upgrade(database: Database = None) -> None:
-    """Create the database, or upgrade it to the newest schema.
+    """Create the database, or upgrade it to the newest schema; `draftgate serve` does so, too.
 
     Example: draftgate db upgrade --database sqlite:///draftgate.db
     """
@@ -45,11 +45,11 @@ def upgrade(database: Database = None) -> None:
 def stats(
     database: Database = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Show rows and size of each table, the days stored, and the pending rollup deltas.
 
-    Rows are counted; for large tables on PostgreSQL they are estimated, and marked as such.
+    Rows are counted; tables of PostgreSQL above 100,000 rows are estimated, and marked as such.
 
     Example: draftgate db stats --json
     """
@@ -91,6 +91,9 @@ def compact(database: Database = None) -> None:
 def check(database: Database = None) -> None:
     """Recompute all rollups and pair counts from the rows and compare; exit code 1 if they differ.
 
+    Counts and histograms must be equal, sums equal to 1 part in 1e9. At most 20 differences are
+    printed.
+
     Example: draftgate db check
     """
     with _existing(of_options(database_url=database)) as store, store.read() as connection:
@@ -123,20 +126,28 @@ def vacuum(database: Database = None) -> None:
 def retention_(
     spans: Annotated[
         str | None,
-        typer.Option(help="Keep spans for so long, such as 30d (env DRAFTGATE_RETENTION_SPANS)."),
+        typer.Option(
+            help="How long to keep spans, such as 30d (s, m, h, d, w). Default: "
+            "DRAFTGATE_RETENTION_SPANS."
+        ),
     ] = None,
     content: Annotated[
         str | None,
-        typer.Option(help="Keep text for so long, such as 7d (env DRAFTGATE_RETENTION_CONTENT)."),
+        typer.Option(
+            help="How long to keep the spans' text, such as 7d. Default: "
+            "DRAFTGATE_RETENTION_CONTENT."
+        ),
     ] = None,
     database: Database = None,
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")
+        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
     ] = False,
     yes: Yes = False,
 ) -> None:
     """Delete expired days, by the day of arrival; hourly rollups are kept.
+
+    Asks first; without a terminal it needs --yes.
 
     Example: draftgate db retention --spans 30d --content 7d --dry-run
     """

@@ -18,16 +18,27 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 @app.command()
 def export(  # one parameter per option
     rollout: Annotated[str, typer.Argument(help="Name of the rollout.")],
-    to: Annotated[Path, typer.Option(help="File to write: .parquet or .jsonl.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            help="File to write: .parquet has a column per field, .jsonl the API's objects."
+        ),
+    ],
     *,
     content: Annotated[
-        bool, typer.Option("--content", help="Write prompts and answers too.")
+        bool,
+        typer.Option(
+            "--content",
+            help="Include prompts, answers, passages and references; needs the scope content.",
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Write a rollout's generations with their scores to a file.
+
+    They are written in the order of arrival. The file appears only once it is complete.
 
     Example: draftgate export support-k4 --to support-k4.parquet
     """

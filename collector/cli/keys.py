@@ -26,20 +26,29 @@ _NS = 1_000_000_000
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="Who or what the key is for.")],
-    scope: Annotated[list[Scope], typer.Option(help="What it allows; may be given repeatedly.")],
+    scope: Annotated[
+        list[Scope],
+        typer.Option(
+            help="What the key may do: ingest, judge, read, content or admin; repeatable. "
+            "None implies another."
+        ),
+    ],
     project: Annotated[
-        str | None, typer.Option(help="A label for listings; it restricts nothing.")
+        str | None, typer.Option(help="Label for listings; it restricts nothing.")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option(help="After how long it ends, such as 12h or 90d; default never.")
+        str | None,
+        typer.Option(help="Lifetime, such as 12h or 90d (s, m, h, d, w). Default: it never ends."),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Most requests a second; default: the collector's."),
+        typer.Option(min=0.001, help="Most requests a second. Default: the collector's."),
     ] = None,
     database: Database = None,
 ) -> None:
     """Create a key and print it once: only its digest is stored, so it cannot be shown again.
+
+    Running collectors accept it at once.
 
     Example: draftgate keys create ci --scope ingest --scope read --expires 90d
     """
@@ -72,9 +81,11 @@ def create(
 def list_(
     database: Database = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the keys as JSON.")] = False,
 ) -> None:
     """List the keys, newest first, including revoked and expired ones; secrets are not shown.
+
+    The last use is known to the minute.
 
     Example: draftgate keys list --json
     """
@@ -102,7 +113,7 @@ def revoke(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The eight digits after dgk_.")],
     database: Database = None,
 ) -> None:
-    """Revoke a key: running collectors refuse it within seconds.
+    """Revoke a key: running collectors refuse it within two seconds.
 
     Example: draftgate keys revoke 1f0c9a3e
     """

@@ -27,11 +27,11 @@ def notify() -> None:
 @app.command("test")
 def send_test(
     name: Annotated[
-        str | None, typer.Argument(help="Name of a target; absent: all of the file.")
+        str | None, typer.Argument(help="Name of one target. Default: all of the file.")
     ] = None,
     *,
     file: Annotated[
-        Path, typer.Option("--file", envvar="DRAFTGATE_NOTIFY", help="File of the targets.")
+        Path, typer.Option("--file", envvar="DRAFTGATE_NOTIFY", help="File of the targets (YAML).")
     ],
 ) -> None:
     """Send a test notification: exit 0 if every target took it, 1 if not, 2 for an unusable file.

@@ -9,16 +9,17 @@ import typer
 from collector import durations
 from collector.client.command_line import one_line_errors
 from collector.errors import CollectorError
-from collector.settings import Settings
+from collector.settings import VARIABLES, Settings
 from collector.store import Store
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Database URL (env DRAFTGATE_DATABASE_URL; default sqlite:///draftgate.db).",
-        show_default=False,
-    ),
-]
+
+def help_of(setting: str) -> str:
+    """Return the help of the option that sets this setting of the collector."""
+    variable = VARIABLES[setting]
+    return f"{variable.help} (env {variable.name}; default: {variable.default})"
+
+
+Database = Annotated[str | None, typer.Option(help=help_of("database_url"), show_default=False)]
 
 
 def usable() -> AbstractContextManager[None]:

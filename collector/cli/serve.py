@@ -9,72 +9,77 @@ from typing import Annotated
 import typer
 
 from collector import logs
-from collector.cli.options import Database, open_store, seconds_of, usable
+from collector.cli.options import Database, help_of, open_store, seconds_of, usable
 from collector.logs import LogFormat, LogLevel
 from collector.notify import targets
 from collector.otlp import native
 from collector.serving import exposure, server
-from collector.settings import Settings, of_options, policy_of
+from collector.settings import VARIABLES, Settings, of_options, policy_of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 _LOG = logging.getLogger(__name__)
 
 
-@app.command()
+_WITHOUT_OPTION = (
+    "analytics_url",
+    "max_body_bytes",
+    "max_queue_bytes",
+    "max_connections",
+    "max_connections_per_address",
+    "allowed_hosts",
+    "key_rate_per_s",
+    "busy_timeout_s",
+    "redaction_key",
+    "metrics_endpoint",
+    "metrics_every_s",
+)
+"""Settings that only environment variables set."""
+
+_VARIABLES = "\n\n".join(
+    f"{VARIABLES[setting].name} (default: {VARIABLES[setting].default}): {VARIABLES[setting].help}"
+    for setting in _WITHOUT_OPTION
+)
+
+
+@app.command(epilog=f"Environment variables besides:\n\n{_VARIABLES}")
 def serve(  # noqa: PLR0913  # one parameter per option
     database: Database = None,
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port (default 4318); 0 takes a free one.")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help=help_of("host"))] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help=help_of("port"))] = None,
     grpc_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, help="Port of OTLP over gRPC (default 4317); 0 takes a free one."
-        ),
+        int | None, typer.Option(min=0, max=65535, help=help_of("grpc_port"))
     ] = None,
     *,
     no_grpc: Annotated[bool, typer.Option("--no-grpc", help="Serve no gRPC.")] = False,
     require_keys: Annotated[
-        bool, typer.Option("--require-keys", help="Require API keys on this machine too.")
+        bool, typer.Option("--require-keys", help=help_of("require_keys"))
     ] = False,
     no_keys: Annotated[
-        bool, typer.Option("--no-keys", help="Require no API key from anyone who can reach it.")
+        bool,
+        typer.Option(
+            "--no-keys",
+            help="Require no API key from anyone who can reach it; it warns of that.",
+        ),
     ] = False,
     capture_content: Annotated[
-        bool, typer.Option("--capture-content", help="Keep prompts and answers, redacted.")
+        bool, typer.Option("--capture-content", help=help_of("capture_content"))
     ] = False,
-    redaction: Annotated[
-        Path | None, typer.Option(help="File with the patterns to redact in kept content.")
-    ] = None,
-    retention_spans: Annotated[
-        str | None, typer.Option(help="Keep spans this long, such as 30d (default: forever).")
-    ] = None,
+    redaction: Annotated[Path | None, typer.Option(help=help_of("redaction"))] = None,
+    retention_spans: Annotated[str | None, typer.Option(help=help_of("retention_spans_s"))] = None,
     retention_content: Annotated[
-        str | None, typer.Option(help="Keep the spans' text this long, such as 7d.")
+        str | None, typer.Option(help=help_of("retention_content_s"))
     ] = None,
-    notify: Annotated[
-        Path | None, typer.Option(help="File of webhooks to notify of decisions.")
-    ] = None,
-    silence: Annotated[
-        str | None,
-        typer.Option(help="Notify after this long without a generation (default 1h)."),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
-    log_format: Annotated[
-        LogFormat | None, typer.Option(help="Format of log lines (default text).")
-    ] = None,
-    log_level: Annotated[
-        LogLevel | None, typer.Option(help="Lowest level that is logged (default info).")
-    ] = None,
+    notify: Annotated[Path | None, typer.Option(help=help_of("notify"))] = None,
+    silence: Annotated[str | None, typer.Option(help=help_of("silence_s"))] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help=help_of("tls_cert"))] = None,
+    tls_key: Annotated[Path | None, typer.Option(help=help_of("tls_key"))] = None,
+    log_format: Annotated[LogFormat | None, typer.Option(help=help_of("log_format"))] = None,
+    log_level: Annotated[LogLevel | None, typer.Option(help=help_of("log_level"))] = None,
 ) -> None:
     """Receive OTLP and serve the API, until interrupted.
+
+    OTLP comes over HTTP and gRPC. Requests already accepted are answered before it ends.
 
     Example: draftgate serve --database sqlite:///draftgate.db --port 4318
     """

@@ -19,10 +19,10 @@ app = typer.Typer(no_args_is_help=False, add_completion=False)
 @app.command()
 def unpaired(
     rollout: Annotated[
-        str | None, typer.Argument(help="Name of a rollout; absent: all generations.")
+        str | None, typer.Argument(help="Name of a rollout. Default: all generations.")
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the groups as JSON.")] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:

@@ -1,6 +1,7 @@
 """A synchronous client of the collector's HTTP API."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -74,13 +75,12 @@ class Client(
         # Imported here: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.client.asgi_transport import InProcessTransport  # noqa: PLC0415
         from collector.serving.app import create_app  # noqa: PLC0415
-        from collector.settings import Settings, analytics_url, redaction_key  # noqa: PLC0415
+        from collector.settings import from_environment  # noqa: PLC0415
 
-        settings = Settings(
+        settings = replace(
+            from_environment(only=("analytics_url", "redaction_key")),
             database_url=database_url,
-            analytics_url=analytics_url(),
             capture_content=capture_content,
-            redaction_key=redaction_key(),
         )
         app = create_app(settings)
         try:

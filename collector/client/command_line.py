@@ -18,7 +18,8 @@ Collector = Annotated[
 Database = Annotated[
     str,
     typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
+        envvar="DRAFTGATE_DATABASE_URL",
+        help="Database to open if no collector is given; needs the extra `collector`.",
     ),
 ]
 

@@ -1,6 +1,7 @@
 """The site's pages that are not under docs/, and links that lead out of it.
 
-README, CONTRIBUTING and the changelog are pages too; other files are linked in the repository.
+README, CONTRIBUTING and the changelog are pages too, and so are those that `deploy.site.reference`
+wrote into build/reference; other files are linked in the repository.
 """
 
 import re
@@ -20,9 +21,11 @@ _LINK: Final = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)]*)?(\))")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from the repository's root."""
+    """Add the pages from the repository's root, and those made of the code."""
     for file, page in _PAGES.items():
         files.append(File.generated(config, page, content=(_ROOT / file).read_text()))
+    for made in (_ROOT / "build/reference").glob("*.md"):
+        files.append(File.generated(config, f"reference/{made.name}", content=made.read_text()))
     return files
 
 

@@ -24,7 +24,13 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "c
 def check(
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print each finding's check, severity, message, evidence and fix as JSON.",
+        ),
+    ] = False,
 ) -> None:
     """Probe all routes, and report what would spoil their comparison.
 

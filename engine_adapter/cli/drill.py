@@ -19,13 +19,24 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def drill(  # one argument per option
     rollout: RolloutName,
-    router: Annotated[str, typer.Option(help="Address, such as http://localhost:8080.")],
+    router: Annotated[
+        str,
+        typer.Option(help="The router's address without a path, such as http://localhost:8080."),
+    ],
     *,
     watch_s: Annotated[
-        float, typer.Option("--watch", min=1, help="Seconds to watch after the flip.")
+        float,
+        typer.Option(
+            "--watch",
+            min=1,
+            help="Seconds to watch for candidate requests after the switch is set off.",
+        ),
     ] = 5.0,
     traffic_s: Annotated[
-        float, typer.Option("--traffic", min=1, help="Seconds to wait for candidate traffic.")
+        float,
+        typer.Option(
+            "--traffic", min=1, help="Seconds to wait for candidate requests before it is set off."
+        ),
     ] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
     collector: Collector = None,
@@ -33,7 +44,8 @@ def drill(  # one argument per option
 ) -> None:
     """Set the switch off under live traffic, time the last candidate request, and set it on again.
 
-    Exit 0: none began later than 1 s after, 1: one did, 2: unusable, 3: traffic stopped meanwhile.
+    Exit 0: none began later than 1 s after, 1: one did, or the router never obeyed, 2: unusable, or
+    nothing to drill, 3: traffic stopped meanwhile, so that nothing is shown.
 
     Example: draftgate drill support-k4 --router http://localhost:8080
     """

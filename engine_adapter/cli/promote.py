@@ -20,15 +20,27 @@ def promote(  # noqa: PLR0913  # one argument an option
     rollout: RolloutName,
     *,
     routes: Annotated[
-        Path | None, typer.Option(help="Routes file with the steps (default 1, 5, 25, 50, 100).")
+        Path | None,
+        typer.Option(
+            help="Routes file with `ramp.steps`. Default: steps of 1, 5, 25, 50 and 100 %."
+        ),
     ] = None,
     back_to: Annotated[
-        float | None, typer.Option(min=0, max=100, help="Go back to this percentage instead.")
+        float | None,
+        typer.Option(
+            min=0, max=100, help="Go back to this percentage, which may be 0; needs no verdict."
+        ),
     ] = None,
-    reason: Annotated[str | None, typer.Option(help="Why it goes back, for the log.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why it goes back, for the log; required with --back-to.")
+    ] = None,
     rescore: Annotated[
         str | None,
-        typer.Option("--rescore", help="The baseline's model, if the verdict was made with it."),
+        typer.Option(
+            "--rescore",
+            help="The baseline's model, a folder or transformers name, if the verdict was "
+            "made with it.",
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")

@@ -36,24 +36,28 @@ def route(
     collector: Annotated[
         str | None,
         typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to follow; overrides the file's."
+            envvar="DRAFTGATE_COLLECTOR_URL",
+            help="Collector that holds the switch and takes the spans; overrides the file's.",
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port; overrides the file's; 0 takes a free one."),
+        typer.Option(
+            min=0, max=65535, help="Port to listen on; overrides the file's. 0 takes a free one."
+        ),
     ] = None,
     launch: Launch = None,
     finish_s: Annotated[
         float | None,
         typer.Option(
             min=0.001,
-            help="Seconds that streams in flight may take after a stop; overrides the file's.",
+            help="Seconds that streams in flight get once it is told to stop; overrides the "
+            "file's `limits.finish_s`.",
         ),
     ] = None,
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Describe in words what goes where, and exit.")
+        bool, typer.Option("--check", help="Describe in words what goes where, and end.")
     ] = False,
 ) -> None:
     """Mirror, split or switch off a candidate's traffic, behind one OpenAI-compatible address.

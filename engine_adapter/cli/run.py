@@ -52,17 +52,22 @@ def run(  # noqa: PLR0913  # one argument an option
     ] = None,
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin again, whatever an earlier attempt stored.")
+        bool, typer.Option("--fresh", help="Start over, ignoring what earlier attempts stored.")
     ] = False,
     keep: Annotated[
         bool,
-        typer.Option("--journal/--no-journal", help="Record in FILE.journal what is stored."),
+        typer.Option(
+            "--journal/--no-journal",
+            help="Record progress in FILE.journal, so that the same command continues a "
+            "stopped run.",
+        ),
     ] = True,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Policy to register before the first pair, a file or a shipped one's name; wins "
-            "over the file's."
+            help="Policy to register before the first pair: a file, or the name of a shipped "
+            "one. The run ends if it cannot be registered. Default: the file's, else "
+            "the shipped one for its `change`."
         ),
     ] = None,
     launch: Launch = None,
@@ -70,17 +75,25 @@ def run(  # noqa: PLR0913  # one argument an option
         bool,
         typer.Option(
             "--until-decided",
-            help="Score and judge at declared looks, end once it is decided, and exit as `gate` "
-            "does.",
+            help="Score and judge at declared looks, end as soon as it is decided, and exit "
+            "as `gate` does.",
         ),
     ] = False,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="With --until-decided: the most to spend, a time such as 2h or 45m, or pairs."
+            help="With --until-decided, the most to spend: a time such as 2h, 45m or 30s, or "
+            "a number of pairs."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print the counts and how late requests were sent as JSON; with "
+            "--until-decided, the verdict too.",
+        ),
+    ] = False,
 ) -> None:
     """Replay a workload on a baseline and its candidates, and send each generation as a span.
 

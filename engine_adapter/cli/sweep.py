@@ -29,22 +29,30 @@ def sweep(  # one argument per option
     k: Annotated[
         str | None,
         typer.Option(
-            help="Draft tokens a step, such as 0,2,4; 0 is an A/A control. Default: as in the file."
+            help="Draft tokens a step, separated by commas, such as 0,2,4; 0 is an A/A "
+            "control. Default: the file's candidate as it is."
         ),
     ] = None,
     concurrency: Annotated[
-        str | None, typer.Option(help="Requests in flight at each arm, such as 1,4,16. Default: 1.")
+        str | None,
+        typer.Option(
+            help="Requests in flight at each arm, separated by commas, such as 1,4,16. Default: 1."
+        ),
     ] = None,
     rates: Annotated[
         str | None,
         typer.Option(
-            help="Search, from the lowest to the highest as 1,64, the greatest rate of requests a "
-            "second at which the policy's `goodput.share` holds."
+            help="Search, from the lowest to the highest as 1,64, the greatest rate of "
+            "requests a second at which the policy's `goodput.share` holds. Not with "
+            "--k, --concurrency or --url."
         ),
     ] = None,
     url: Annotated[
         list[str] | None,
-        typer.Option(help="A candidate that already runs, such as 4=http://host:8000/v1."),
+        typer.Option(
+            help="A candidate that is served already, such as 4=http://host:8000/v1; once "
+            "for each k."
+        ),
     ] = None,
     collector: Annotated[
         str | None,
@@ -57,7 +65,7 @@ def sweep(  # one argument per option
 ) -> None:
     """Run a rollout for every k, every number of requests in flight, or both.
 
-    Each combination is stored under its own name.
+    Each combination is stored under its own name, such as NAME-k4-c8, or NAME-c8 without --k.
 
     The file's `policy`, or default, is registered for each before its first request.
     If it is stopped, run it again to continue.

@@ -20,9 +20,14 @@ _SHOWN = 10
 def switch(
     rollout: RolloutName,
     state: Annotated[
-        Switch | None, typer.Argument(help="What to set it to; without it, show the switch.")
+        Switch | None,
+        typer.Argument(
+            help="What to set it to. Default: show the switch and its newest ten events."
+        ),
     ] = None,
-    reason: Annotated[str | None, typer.Option(help="Why, for the audit log.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why, for the audit log; required to set it.")
+    ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the log as JSON.")] = False,
     collector: Collector = None,
@@ -31,6 +36,7 @@ def switch(
     """Set a rollout's switch, or show it with its audit log, newest first.
 
     Off, every router that follows the collector sends all to the baseline, and mirrors nothing.
+    Setting it needs a key with the scope admin.
 
     Example: draftgate switch support-k4 off --reason "p95 of rag doubled"
     """

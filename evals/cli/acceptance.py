@@ -24,22 +24,26 @@ def export(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
     to: Annotated[Path, typer.Option(help="File to write: JSON lines.")],
-    prompts: Annotated[int, typer.Option(min=1, help="Prompts to write, at most.")] = 1000,
+    prompts: Annotated[int, typer.Option(min=1, help="Most prompts to write.")] = 1000,
     below: Annotated[
         float, typer.Option(min=0, max=1, help="Only prompts whose acceptance is at most this.")
     ] = 1.0,
     min_drafts: Annotated[
-        int, typer.Option(min=1, help="Draft tokens that a prompt must have.")
+        int,
+        typer.Option(min=1, help="Draft tokens that a prompt must have, over all of its repeats."),
     ] = 20,
-    cohort: Annotated[str | None, typer.Option(help="Only this cohort.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    cohort: Annotated[
+        str | None, typer.Option(help="Only prompts of this cohort. Default: all.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Write the candidate's prompts with the lowest acceptance, to retrain its draft from.
 
     A line has `id`, `conversations` and, if tools were offered, `tools`: the form that speculators
-    and SpecForge read. Answers are the candidate's own. Text must have been kept.
+    and SpecForge read. Answers are the candidate's own. Text must have been kept. Needs a key with
+    the scopes read and content.
 
     Example: draftgate acceptance export support-k4 --to hardest.jsonl --prompts 500
     """

@@ -23,7 +23,11 @@ def advise(
     *,
     others: Annotated[
         list[str] | None,
-        typer.Option("--with", help="Rollout of the same routes at another k; repeatable."),
+        typer.Option(
+            "--with",
+            help="Rollout of the same routes at another k, to split the cost of a step; "
+            "repeatable.",
+        ),
     ] = None,
     input_tokens: Annotated[
         str | None,

@@ -23,14 +23,20 @@ app = typer.Typer(add_completion=False)
 @app.command("audit")
 def audit_(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
-    rescore: Annotated[str, typer.Option("--rescore", help="The baseline's model.")],
+    rescore: Annotated[
+        str, typer.Option("--rescore", help="The baseline's model: a folder or transformers name.")
+    ],
     *,
     rescore_draft: RescoreDraft = None,
-    arm: Annotated[Arm, typer.Option(help="Arm whose answers are audited.")] = Arm.CANDIDATE,
+    arm: Annotated[
+        Arm, typer.Option(help="Arm to judge; the baseline is judged by itself.")
+    ] = Arm.CANDIDATE,
     tolerance: Annotated[
         float, typer.Option(min=0.0, max=0.05, help="Bias that numerics may cause.")
     ] = 0.005,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random ranks.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers that break ties.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
@@ -39,6 +45,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
 
     The baseline's own answers are audited as well: if they alarm too, the model or the sampler is
     not the one that was rescored, and the audit is inconclusive.
+    Needs a key with the scopes read and content.
 
     Example: draftgate audit support-k4 --rescore models/target
     """

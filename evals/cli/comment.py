@@ -36,16 +36,21 @@ def comment() -> None:
 def github(  # noqa: PLR0913  # one argument an option
     verdict: _File,
     repository: Annotated[
-        str, typer.Option(envvar="GITHUB_REPOSITORY", help="Such as owner/name.")
+        str, typer.Option(envvar="GITHUB_REPOSITORY", help="Repository, such as owner/name.")
     ],
     token: Annotated[
-        str, typer.Option(envvar="GITHUB_TOKEN", help="Token; better given by the variable.")
+        str,
+        typer.Option(
+            envvar="GITHUB_TOKEN",
+            help="Token with `pull-requests: write`; better given by the variable.",
+        ),
     ],
     pull_request: Annotated[
-        int | None, typer.Option(help="Its number; in a workflow, that of the event.")
+        int | None,
+        typer.Option(help="Number of the pull request. Default: that of the workflow's event."),
     ] = None,
     event: Annotated[
-        Path | None, typer.Option(envvar="GITHUB_EVENT_PATH", help="File of the event.")
+        Path | None, typer.Option(envvar="GITHUB_EVENT_PATH", help="File of the workflow's event.")
     ] = None,
     api: Annotated[
         str, typer.Option(envvar="GITHUB_API_URL", help="Address of the API.")
@@ -55,6 +60,8 @@ def github(  # noqa: PLR0913  # one argument an option
     link: _Link = None,
 ) -> None:
     """Add or update the verdict's comment on a pull request of GitHub: exit 2 if it cannot.
+
+    It is found again by a hidden marker.
 
     Example: draftgate comment github verdict.json --pull-request 12
     """
@@ -66,12 +73,16 @@ def github(  # noqa: PLR0913  # one argument an option
 @app.command()
 def gitlab(  # one argument an option
     verdict: _File,
-    project: Annotated[str, typer.Option(envvar="CI_PROJECT_ID", help="Id or path.")],
-    merge_request: Annotated[int, typer.Option(envvar="CI_MERGE_REQUEST_IID", help="Its number.")],
+    project: Annotated[str, typer.Option(envvar="CI_PROJECT_ID", help="Project, by id or path.")],
+    merge_request: Annotated[
+        int, typer.Option(envvar="CI_MERGE_REQUEST_IID", help="Number of the merge request.")
+    ],
     token: Annotated[
         str,
         typer.Option(
-            envvar="DRAFTGATE_GITLAB_TOKEN", help="Access token; better given by the variable."
+            envvar="DRAFTGATE_GITLAB_TOKEN",
+            help="Access token with the scope api, better given by the variable; a job's own "
+            "cannot write notes.",
         ),
     ],
     api: Annotated[

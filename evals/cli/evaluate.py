@@ -24,6 +24,7 @@ from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice
 from evals.evaluation.tally import EvaluationCounts
+from evals.evaluators.judge import settings as judge
 from evals.rollouts import wait_for
 
 app = typer.Typer(add_completion=False)
@@ -31,14 +32,22 @@ app = typer.Typer(add_completion=False)
 _INTERRUPTED = 130
 
 
-@app.command()
+_VARIABLES = "\n\n".join(f"{name}: {text}" for name, text in judge.VARIABLES.items())
+
+
+@app.command(epilog=f"Environment variables of judges:\n\n{_VARIABLES}")
 def evaluate(  # noqa: PLR0913  # one parameter an option
     rollouts: Annotated[
         list[str], typer.Argument(metavar="ROLLOUT...", help="Names of the rollouts.")
     ],
     evaluator: Annotated[
         list[str] | None,
-        typer.Option(help="Evaluator to use; repeatable. Default: all shipped ones."),
+        typer.Option(
+            help="Evaluator to use; repeatable: reference, lexical-support, json-schema, "
+            "format-drift, parity, groundedness-model, a judge, another package's "
+            "metric such as ragas:Faithfulness or groundedness=ragas:Faithfulness, or "
+            "one that a package adds. Default: all shipped ones."
+        ),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that score; 1 scores in this one.")
@@ -48,7 +57,8 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
         bool,
         typer.Option(
             "--follow",
-            help="Keep scoring new answers until Ctrl-C; the work is shared between all followers.",
+            help="Keep scoring new answers of one rollout until Ctrl-C or SIGTERM; followers "
+            "share the work, and wait for a collector that restarts.",
         ),
     ] = False,
     lease: Annotated[
@@ -64,13 +74,16 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
         float,
         typer.Option(
             min=0,
-            help="With --follow: seconds to wait for a rollout that has no answers yet.",
+            help="With --follow: seconds to wait for a rollout without answers; then exit code 2.",
         ),
     ] = 600.0,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Score the answers of rollouts that have no score yet.
+
+    A second run continues where the first ended. An answer that was scored alone is scored again
+    with its pair, if the evaluator uses pairs.
 
     Example: draftgate evaluate support-k4 --collector http://localhost:4318
     """

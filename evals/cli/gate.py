@@ -59,7 +59,10 @@ def gate(  # noqa: PLR0913  # one argument an option
     policy: PolicyOfRollout = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Pass only under the policy that was registered beforehand."),
+        typer.Option(
+            "--strict",
+            help="Pass only under the registered policy; a pass under any other is inconclusive.",
+        ),
     ] = False,
     since_step: Annotated[
         bool,
@@ -72,10 +75,19 @@ def gate(  # noqa: PLR0913  # one argument an option
         bool, typer.Option("--json", help="Print the verdict as JSON: --format json.")
     ] = False,
     form: Annotated[
-        Format, typer.Option("--format", help="How to print the verdict.")
+        Format,
+        typer.Option(
+            "--format",
+            help="How to print the verdict: text; json, all of it; markdown, for a pull "
+            "request; junit, a test case per cell; github, workflow annotations.",
+        ),
     ] = Format.TEXT,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say what would be tested and how many pairs it needs, and decide nothing.",
+        ),
     ] = False,
     control: Annotated[
         str | None,
@@ -83,14 +95,18 @@ def gate(  # noqa: PLR0913  # one argument an option
     ] = None,
     rescore: Annotated[
         str | None,
-        typer.Option("--rescore", help="The baseline's model, to rescore where answers differ."),
+        typer.Option(
+            "--rescore",
+            help="The baseline's model, a folder or transformers name: checks greedy answers "
+            "for ties, and audits sampled ones.",
+        ),
     ] = None,
     rescore_draft: RescoreDraft = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
             "--bundle",
-            help="Zip file to write, with the verdict and all that it was computed from.",
+            help="Zip file to write: policy, pairs, control, history, verdict, and their hashes.",
         ),
     ] = None,
     sign_key: SignKey = None,
@@ -100,9 +116,7 @@ def gate(  # noqa: PLR0913  # one argument an option
         list[str] | None,
         typer.Option("--write", help="Also write FORMAT=FILE, such as junit=gate.xml; repeatable."),
     ] = None,
-    post: Annotated[
-        bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
-    ] = True,
+    post: Annotated[bool, typer.Option("--post/--no-post", help="Store the verdict.")] = True,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:

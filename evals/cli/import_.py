@@ -26,34 +26,47 @@ def import_(  # noqa: PLR0913  # one argument an option
         Path,
         typer.Argument(help="The data set's file, or the baseline's: JSON lines, or a list."),
     ],
-    to: Annotated[Path | None, typer.Option(help="Workload to write.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Workload to write; this or --rollout is required.")
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help=f"One of {', '.join(_OF_WORKLOADS)}; of scores {', '.join(_OF_SCORES)}.",
+            help=f"Format of a data set: {', '.join(_OF_WORKLOADS)}; or of scores: "
+            f"{', '.join(_OF_SCORES)}. Default: by the first row's keys.",
         ),
     ] = None,
     answers: Annotated[
-        Path | None, typer.Option(help="File of accepted answers by id, as BFCL has.")
+        Path | None, typer.Option(help="File of accepted answers by id, as BFCL has them.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Rows to take at most.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Most rows to take. Default: all.")
+    ] = None,
     *,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave rows out that cannot be used.")
+        bool, typer.Option("--skip-bad", help="Skip unusable rows, and say which.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing workload.")] = False,
     rollout: Annotated[
-        str | None, typer.Option(help="Rollout to store both arms' scores under.")
+        str | None, typer.Option(help="Rollout under which to store both arms' scores.")
     ] = None,
     candidate: Annotated[
-        Path | None, typer.Option(help="The candidate's file of the same cases.")
+        Path | None,
+        typer.Option(
+            help="With --rollout, the candidate's file of the same cases; the argument is "
+            "the baseline's."
+        ),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="Metric to take, if the file has several.")
+        str | None,
+        typer.Option(help="Metric to take, if the file has several (lm-eval, InvarLock)."),
     ] = None,
     filter_: Annotated[
-        str | None, typer.Option("--filter", help="Filter of lm-eval to take, if several.")
+        str | None,
+        typer.Option(
+            "--filter", help="Filter of lm-eval's samples to take, if the file has several."
+        ),
     ] = None,
     evaluator_version: Annotated[
         str | None, typer.Option(help="The evaluator's version, if no file beside says it.")
@@ -65,6 +78,8 @@ def import_(  # noqa: PLR0913  # one argument an option
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Write a public data set as a workload, or store another evaluator's scores of both arms.
+
+    An unusable row stops it before anything is written. Scores go to the collector or database.
 
     Example: draftgate import HumanEval.jsonl.gz --to prompts.jsonl
     """

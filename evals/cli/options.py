@@ -31,7 +31,8 @@ PolicyOfRollout = Annotated[
 RescoreDraft = Annotated[
     str | None,
     typer.Option(
-        "--rescore-draft", help="The draft model, to see sampled tokens that it finds too likely."
+        "--rescore-draft",
+        help="The draft model, which shows faults of sampling that the tokens alone do not.",
     ),
 ]
 

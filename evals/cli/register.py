@@ -24,6 +24,7 @@ def register(
 
     `draftgate run`, `route` and `watch` do so by themselves. The newest registration before the
     first pair counts; a later one is kept as late, with exit 3.
+    Needs a key with the scopes read and judge.
 
     Example: draftgate register support-k4 --policy policy.yaml
     """

@@ -36,17 +36,19 @@ def watch(  # noqa: PLR0913  # one argument an option
     policy: PolicyOfRollout = None,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Judge the pairs that are there, and exit as `gate` does."),
+        typer.Option("--once", help="Judge what is there, print it, and exit as `gate` does."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Store, post and set nothing.")
+        bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")
     ] = False,
     every_s: Annotated[
         float, typer.Option("--every", min=0.1, help="Seconds between checks for new pairs.")
     ] = 2.0,
     wait_s: Annotated[
         float,
-        typer.Option("--wait", min=0, help="Seconds to wait for a rollout's first data."),
+        typer.Option(
+            "--wait", min=0, help="Seconds to wait for a rollout without data; then exit code 2."
+        ),
     ] = 600.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict as JSON at the end.")
@@ -59,6 +61,9 @@ def watch(  # noqa: PLR0913  # one argument an option
     Without --policy it judges by the policy that is registered; if none is, it registers its own.
     Continues where it, or another watcher, stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
     2 unusable, 3 undecided.
+
+    Posts a verdict when a cell's outcome changes. Needs a key with the scopes read, judge and
+    admin; with --dry-run only read.
 
     Example: draftgate watch support-k4 --policy policy.yaml
     """

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from evals.errors import EvaluatorError
 
@@ -15,6 +16,18 @@ RATE = "DRAFTGATE_JUDGE_RATE"
 CACHE = "DRAFTGATE_JUDGE_CACHE"
 BAND = "DRAFTGATE_JUDGE_BAND"
 AUDIT = "DRAFTGATE_JUDGE_AUDIT"
+VARIABLES: Final = {
+    URL: "OpenAI-compatible API of the judge, up to /v1; required by judges.",
+    MODEL: "The judge's model; required by judges.",
+    API_KEY: "Key of the API. Default: none.",
+    PRICES: "US dollars per million input and output tokens, such as 0.15,0.60. Default: none, and "
+    "scores have no cost.",
+    BAND: "Local scores that judge-cascade asks its judge about. Default: 0.05,0.95.",
+    AUDIT: "Share of the other answers that judge-cascade asks about too. Default: 0.02.",
+    RATE: "Most requests a second of each worker. Default: no limit.",
+    CACHE: "Folder that keeps the judge's answers. Default: none.",
+}
+"""What users read of each variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
