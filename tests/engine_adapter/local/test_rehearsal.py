@@ -11,6 +11,7 @@ import tiny_heads
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
+from benchmarks.calibrated_pair import SHAPES, CalibratedPair
 from engine_adapter.engines import EngineOpener
 from engine_adapter.engines.local import (
     Drafter,
@@ -66,6 +67,21 @@ def test_no_step_reads_a_value(family: str, method: str, sampling: str) -> None:
                 loop._texts.grew(200)
         assert {draft.tokens.device.type, result.tokens.device.type} == {"meta"}
         assert result.tokens.shape[0] == batch
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", sorted(SHAPES.keys() - {"tiny", "small"}))
+def test_no_step_of_a_real_shape_reads_a_value(shape: str, method: str) -> None:
+    """The widths, heads and vocabularies of the generation benchmark, in three layers."""
+    pair = CalibratedPair(
+        SHAPES[shape]._replace(layers=3), context=300, device="meta", dtype=torch.bfloat16
+    )
+    drafter = METHODS[method](pair.target)
+    for k in (0,) if method == "none" else (1, 4, 8):
+        loop = DraftVerify(pair.target, drafter, Fixed(k), batch=2, capacity=300)
+        with torch.inference_mode():
+            results = [loop.step(k, sampling)[1] for sampling in SAMPLINGS.values()]
+        assert {one.tokens.device.type for one in results} == {"meta"}
 
 
 class Elsewhere(tiny_heads.HiddenStateHead):
