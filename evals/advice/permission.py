@@ -56,7 +56,8 @@ class Permission:
     @staticmethod
     def _answer_and_reason(verdict: Verdict, cohort: str | None) -> tuple[MayShip, str]:
         if cohort is None:
-            return _ANSWERS[verdict.outcome], verdict.summary.partition(": ")[2] or verdict.summary
+            because = verdict.summary.partition(": ")[2] or verdict.summary
+            return _ANSWERS[verdict.outcome], because.removesuffix(".")
         found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
         if found is not None:
             return found.answer, found.because

@@ -160,7 +160,9 @@ def test_an_acceptance_that_collapsed_is_named(stored, rollout) -> None:
 def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) -> None:
     """A failed release: its good cohort alone is routed to the candidate."""
     said = verdict_of(Outcome.FAIL, chat=MayShip.YES, json=MayShip.NO)
+    said = replace(said, summary="r fails: 1 cell is beyond the margin. Suspected: bad drafts.")
     found = stored(rollout("chat"), rollout("json", first=100), verdict=said)
+    assert "margin. Suspected: bad drafts; its speed: " in scope_of(found, None).reason
     assert scope_of(found, "chat").action is Action.KEEP
     json_scope = scope_of(found, "json")
     assert json_scope.action is Action.DISABLE
