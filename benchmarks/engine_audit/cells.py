@@ -88,10 +88,8 @@ class Cell(NamedTuple):
             return "in the client's process it takes no grammar and no tools"
         if self.engine == "transformers" and self.in_flight > 1:
             return "in the client's process it answers one request at a time"
-        if (self.engine, self.method) == ("llamacpp", "ngram") and _is_before(
-            self.release, 2026, 5
-        ):
-            return "this release's Python binding does not offer ngram-simple"
+        if self[:3] == ("vllm", "0.30.0", "draft_model"):
+            return "its worker ends at the first request"
         return None
 
 
@@ -113,10 +111,6 @@ ON_REAL_MODEL: Final = (
       for decoding in ("greedy", "sampled", "top_p")),
 )  # fmt: skip
 """Sampled answers of many likely tokens, which the tiny target does not give."""
-
-
-def _is_before(release: str, *number: int) -> bool:
-    return tuple(int(part) for part in release.split(".")) < number
 
 
 def cells() -> Iterator[Cell]:

@@ -9,6 +9,9 @@ import signal
 
 import xllamacpp
 
+_NGRAM_SIMPLE = 3
+"""Of llama.cpp's `common_speculative_type` in b8929; that binding does not name it."""
+
 
 def main() -> None:
     """Read the command line and serve until stopped."""
@@ -34,10 +37,7 @@ def main() -> None:
     if given.draft is not None:
         _draft_model(params.speculative, given.draft, given.draft_tokens)
     elif given.ngram is not None:
-        kinds = xllamacpp.common_speculative_type
-        params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
-        params.speculative.ngram_simple.size_n = given.ngram
-        params.speculative.ngram_simple.size_m = given.draft_tokens
+        _ngrams(params.speculative, given.ngram, given.draft_tokens)
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     signal.pause()
@@ -53,6 +53,16 @@ def _draft_model(speculative: "xllamacpp.CommonParamsSpeculative", path: str, k:
         draft, speculative.mparams_dft.path = speculative, path
     draft.n_max = k
     draft.cpuparams.n_threads = draft.cpuparams_batch.n_threads = 1
+
+
+def _ngrams(speculative: "xllamacpp.CommonParamsSpeculative", size: int, k: int) -> None:
+    if hasattr(speculative, "ngram_simple"):
+        kinds = xllamacpp.common_speculative_type
+        speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+        speculative.ngram_simple.size_n, speculative.ngram_simple.size_m = size, k
+    else:
+        speculative.type = _NGRAM_SIMPLE
+        speculative.ngram_size_n, speculative.ngram_size_m = size, k
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from demo.story import TARGET as SHIPPED_TARGET
 _HERE: Final = Path(__file__).parent
 _URL: Final = "http://127.0.0.1:{port}/v1"
 _MATCHING_TOKENS: Final = 2
+_START_TIMEOUT_S: Final = 1800
+"""A server takes long to start beside other work."""
 _ONE_THREAD: Final = {"NUMBA_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """Threads that wait for each other by spinning take a shared machine's time from each other."""
 
@@ -24,7 +26,8 @@ def route(cell: Cell, models: Pair, python: Path, *, speculates: bool) -> dict[s
     if cell.engine == "transformers":
         return _transformers(cell, models, speculates=speculates)
     start = _STARTS[cell.engine](cell, models, python, speculates=speculates)
-    return {"engine": cell.engine, "model": "served", "url": _URL, "start": start}
+    return {"engine": cell.engine, "model": "served", "url": _URL, "start": start,
+            "start_timeout_s": _START_TIMEOUT_S}  # fmt: skip
 
 
 def _transformers(cell: Cell, models: Pair, *, speculates: bool) -> dict[str, Any]:

@@ -49,19 +49,15 @@ def _releases(results: Sequence[Result]) -> Iterator[str]:
 def _rows(found: Mapping[Cell, Result], engine: str, release: str, method: str) -> Iterator[str]:
     for in_flight in IN_FLIGHT:
         cells = [Cell(engine, release, method, name, in_flight) for name in GRID]
-        if all(cell.unavailable or cell not in found for cell in cells):
+        if not any(cell in found for cell in cells):
             continue
         texts = [_text(cell, found.get(cell)) for cell in cells]
         yield f"| {engine} {release}, `{method}` | {in_flight} | {' | '.join(texts)} |"
 
 
 def _text(cell: Cell, one: Result | None) -> str:
-    if cell.unavailable:
-        return "–"
-    if one is None:
-        return "·"
-    if one.not_run is not None:
-        return f"not run: {one.not_run:.60}"
+    if one is None or one.not_run is not None:
+        return "–" if cell.unavailable else "·" if one is None else f"not run: {one.not_run:.60}"
     outcome = _outcome(one)
     parts = [f"**{outcome}**" if outcome == "fail" else outcome, _rate(one), _speed(one)]
     return " ".join([*filter(None, parts), *(f"[{_CODES[name]}]" for name in one.faults)])
