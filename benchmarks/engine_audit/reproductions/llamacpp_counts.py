@@ -1,6 +1,6 @@
-"""llama.cpp's server in `xllamacpp` 2026.4 counts output tokens with a draft model that it drops.
+"""llama.cpp's server in `xllamacpp` 2026.4 counts output tokens of drafts that it drops.
 
-Run by the interpreter of an environment with `xllamacpp`: TARGET and DRAFT are GGUF files. Both
+Run by the interpreter of an environment with `xllamacpp`: TARGET and DRAFT are GGUF files. The
 servers answer greedy requests. Draftgate takes no part.
 
     python llamacpp_counts.py TARGET DRAFT
@@ -20,14 +20,15 @@ _PROMPT = (
     "The Harbor kettle costs EUR 68, ships with Falcon within 8 days and can be returned for 17 "
     "days.\nThe Malmo shop at Mill Road 24 opens at 9, closes at 20, rests on Saturday."
 )
-_LIMITS = (64, 20, 17)
+_LIMITS = (64, 20, 15)
 """`max_tokens`: the answer ends by itself, or is cut."""
 
 
 def main() -> None:
-    """Print count and text of the answers without and with drafts."""
+    """Print count and text of the answers without drafts, and with those of each kind."""
     target, draft = sys.argv[1:]
-    for port, more in ((18301, []), (18302, ["--draft", draft])):
+    kinds = {"no drafts": [], "draft model": ["--draft", draft], "n-grams": ["--ngram", "2"]}
+    for port, (kind, more) in enumerate(kinds.items(), start=18301):
         command = [sys.executable, str(_SERVER), target, "--port", str(port), *more]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
             assert server.stdout is not None
@@ -37,8 +38,7 @@ def main() -> None:
             server.terminate()
         for limit, answer in zip(_LIMITS, answers, strict=True):
             text, count = answer["choices"][0]["message"]["content"], answer["usage"]
-            print(f"{'with' if more else 'without'} drafts, max_tokens {limit}: "
-                  f"{count['completion_tokens']} tokens: {text!r}")  # fmt: skip
+            print(f"{kind}, max_tokens {limit}: {count['completion_tokens']} tokens: {text!r}")
 
 
 def _answer(url: str, limit: int) -> dict[str, Any]:
