@@ -42,7 +42,7 @@ _VARIABLES = "\n\n".join(
 )
 
 
-@app.command(epilog=f"Environment variables besides:\n\n{_VARIABLES}")
+@app.command(epilog=f"Environment variables without an option:\n\n{_VARIABLES}")
 def serve(  # noqa: PLR0913  # one parameter per option
     database: Database = None,
     host: Annotated[str | None, typer.Option(help=help_of("host"))] = None,

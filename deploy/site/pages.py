@@ -24,6 +24,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from the repository's root, and those made of the code."""
     for file, page in _PAGES.items():
         files.append(File.generated(config, page, content=(_ROOT / file).read_text()))
+    style = (_ROOT / "deploy/site/site.css").read_text()
+    files.append(File.generated(config, "site.css", content=style))
     for made in (_ROOT / "build/reference").glob("*.md"):
         files.append(File.generated(config, f"reference/{made.name}", content=made.read_text()))
     return files

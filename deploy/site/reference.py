@@ -108,7 +108,7 @@ def _option(one: Any) -> tuple[str, str, str]:  # Any: a click parameter
 
 def argument(one: Any) -> str:  # Any: a click argument
     """Return an argument as the usage line and the table name it."""
-    name: str = one.metavar or one.name.upper()
+    name = (one.metavar or one.name.upper()) + ("..." if one.nargs == -1 else "")
     return name if one.required else f"[{name}]"
 
 

@@ -38,7 +38,7 @@ _VARIABLES = "\n\n".join(f"{name}: {text}" for name, text in judge.VARIABLES.ite
 @app.command(epilog=f"Environment variables of judges:\n\n{_VARIABLES}")
 def evaluate(  # noqa: PLR0913  # one parameter an option
     rollouts: Annotated[
-        list[str], typer.Argument(metavar="ROLLOUT...", help="Names of the rollouts.")
+        list[str], typer.Argument(metavar="ROLLOUT", help="Names of the rollouts.")
     ],
     evaluator: Annotated[
         list[str] | None,

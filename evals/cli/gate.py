@@ -50,7 +50,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     rollouts: Annotated[
         list[str],
         typer.Argument(
-            metavar="ROLLOUT...",
+            metavar="ROLLOUT",
             help="Name of the rollout, or of a rollout file with `arms`; with earlier rollouts of "
             "the same candidate after it, all of their pairs are judged together.",
         ),

@@ -19,7 +19,7 @@ def policy() -> None:
 
 @app.command()
 def lint(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Policy files.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Policy files.")],
 ) -> None:
     """Check policy files as the gate reads them: exit 0 if it can use all of them, 2 if not.
 
