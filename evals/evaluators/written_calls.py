@@ -15,6 +15,12 @@ _FUNCTION_TAG = re.compile(
 _PARAMETER_TAG = re.compile(
     r"<parameter=(?P<name>[\w.-]{1,200})>(?P<value>.*?)</parameter>", re.DOTALL
 )
+_NAMED = re.compile(
+    r"\[TOOL_CALLS\]\s*(?P<name>[\w.-]{1,200})(?:\[CALL_ID\][\w-]{1,100})?\[ARGS\]"
+    r"(?P<arguments>.*?)(?=\[TOOL_CALLS\]|</s>|\Z)",
+    re.DOTALL,
+)
+"""Calls as Mistral's newer models write them."""
 _MARKED = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _PYTHON = re.compile(
     r"```(?:python|tool_code|tool_calls?)?[ \t]*\n(?P<code>[^`]+)```|<\|python_tag\|>(?P<tagged>.+)"
@@ -57,6 +63,7 @@ def _calls_within(text: str) -> tuple[WrittenCall, ...]:
     only as a list, or as a whole block of code.
     """
     named = [(m["name"], _tagged(m["arguments"])) for m in _FUNCTION_TAG.finditer(text)]
+    named += [(m["name"], m["arguments"].strip()) for m in _NAMED.finditer(text)]
     if named:
         return tuple(
             call for name, given in named if (call := json_call({"name": name, "arguments": given}))

@@ -162,7 +162,14 @@ def test_a_fact_is_found_anywhere_in_a_long_context(generation_of) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["a" * 10_000_000, "1 " * 5_000_000, "Ada. " * 2_000_000, "\n" * 10_000_000, "((((" * 10**6],
+    [
+        "a" * 10_000_000,
+        "á" * 10_000_000,
+        "1 " * 5_000_000,
+        "Ada. " * 2_000_000,
+        "\n" * 10_000_000,
+        "((((" * 10**6,
+    ],
 )
 def test_ten_megabytes_are_judged_by_their_beginning(generation_of, answer) -> None:
     """A hostile answer neither raises nor is read in full, and says so."""

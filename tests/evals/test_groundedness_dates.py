@@ -36,6 +36,8 @@ def test_a_passages_date_of_either_order_is_read_both_ways(date: str) -> None:
         ("06/03/2014", WRITTEN),
         ("2014-05-03", WRITTEN),
         ("05/04/2014", WRITTEN),
+        ("2014-10-05", WRITTEN),
+        ("5 October 2014", WRITTEN),
         ("May 5, 2014", IN_DIGITS),
     ],
 )

@@ -11,6 +11,7 @@ from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.language import is_foreign, why_unreadable
 from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.same_meaning import is_same, key
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -56,13 +57,31 @@ def score(generation_of: MakeGeneration) -> Callable[..., Score]:
         "- " + ANSWER.replace(". ", ".\n- "),
         "1. " + ANSWER.replace(". It", ".\n2. It").replace(". Children", ".\n3. Children"),
         ANSWER.replace("large gray", "**large** gray"),
+        ANSWER.replace("building.", "building (source)."),
+        f"{ANSWER} Would you like to know more about the museum's objects?",
+        f"Based on the passage provided, here is the answer: {ANSWER}",
     ],
     ids=["spelling", "citations", "other citations", "closing", "courtesies", "synonym",
-         "contraction", "bullets", "numbers", "emphasis"],
+         "contraction", "bullets", "numbers", "emphasis", "citation without a number", "an offer",
+         "an announcement"],
 )  # fmt: skip
 def test_a_harmless_edit_costs_nothing(score, edited) -> None:
     """Beside the unedited answer both have one score."""
     assert abs(score(edited, ANSWER).value - score(ANSWER, edited).value) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("A ticket costs $29.40 a year.", "A ticket costs $29.40 per year."),
+        ("Visitors come every day.", "Visitors come each day."),
+        ("It is closed because it is Monday.", "It is closed since it is Monday."),
+    ],
+)
+def test_equal_phrases_are_equal(one, other) -> None:
+    """Also those of words without content."""
+    first, second = (key(sentences_of(text)[0]) for text in (one, other))
+    assert is_same(first, second)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +113,10 @@ def test_citations_change_nothing_alone(score) -> None:
         "The passages do not give the full answer, but experts say it was invented in Denmark.",
         "The passages do not mention it; however, it was invented by a Danish engineer in Aarhus.",
         "While the text does not say so, the museum was designed by Danish prisoners of war.",
+        "The passages do not name the designer (it was built by Danish prisoners of war).",
+        "The passages never mention who built it; Danish prisoners of war did it.",
+        "Nothing in the passages says who built it, yet it was built by Danish prisoners of war.",
+        "While the passages are silent on this, it is known that prisoners of war built it.",
     ],
 )
 def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
@@ -121,6 +144,13 @@ def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
         ("ten thousand one hundred", "10,100"),
         (r"6.2 \times 10^6", "6.2 million"),
         ("6.2 × 10⁶", "6.2 million"),
+        ("6.2·10⁶", "6.2 million"),
+        ("6.2e6", "6.2 million"),
+        ("3 × 10⁻³", "0.003"),
+        ("six point two million", "6.2 million"),
+        ("twenty-six point zero five", "26.05"),
+        ("10,1\u200b00", "10,100"),
+        ("1\u200b,100", "1,100"),
         ("US$6.2m", "US$6.2 million"),
         ("300 m", "300 meters"),
         ("12/31/2014", "December 31, 2014"),
@@ -158,6 +188,14 @@ def test_blanks_keep_every_place(text) -> None:
         ("El Paso is in Texas.", False),
         ("It is in Las Vegas.", False),
         ("No hay información.", True),
+        ("No se sabe.", True),
+        ("Der Zoll beträgt 3 Dollar.", True),
+        ("Fue Marta Lindqvist.", True),
+        ("Oui, en 1987.", True),
+        ("Die Brücke wurde 1987 eröffnet.", True),
+        ("Rosie O'Donnell", False),
+        ("Sinigang Na Baboy Recipe", False),
+        ("π is about 3.14.", False),
     ],
 )
 def test_short_answers_in_other_languages_are_told(text, is_other) -> None:

@@ -176,6 +176,7 @@ _WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
         (f"<tool_call>\n{_WRITTEN}\n</tool_call>\n<tool_call>{_WRITTEN}</tool_call>", 2),
         (f"Sure, I will look it up:\n```json\n{_WRITTEN}\n```\nOne moment.", 1),
         (f"[TOOL_CALLS] [{_WRITTEN}]", 1),
+        ('Let me look.[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]f[CALL_ID]x1y2[ARGS]{"a": 1}</s>', 2),
         ('<function=f>{"a": 1}</function>', 1),
         ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', 1),
         ("<tool_call>\n{'name': 'f', 'arguments': {'a': 1}}\n</tool_call>", 1),

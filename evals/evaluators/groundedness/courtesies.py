@@ -9,6 +9,7 @@ _TRIGGER = re.compile(
     r"|\bdo you (?:have|need|want)\b|\bif you(?:'d| would| have| need| want|'re| are)\b"
     r"|\b(?:any|more|further|other|additional) (?:\w+ )?(?:questions?|help|assistance|details)\b"
     r"|\bthank(?:s| you)\b|\bwelcome\b|^have a\b|\bgood luck\b|\banything else\b"
+    r"|^(?:if anything|all the best|enjoy)\b"
     r"|\b(?:great|good|excellent|interesting) question\b|\b(?:here|available) to help\b"
     r"|^(?:sure|certainly|absolutely|of course|definitely|my pleasure|no problem|okay|ok|hello|hi"
     r"|hi there|best regards|kind regards|cheers|take care"
@@ -17,26 +18,35 @@ _TRIGGER = re.compile(
     re.IGNORECASE,
 )
 _WORD_LIST = """
-a able about above absolutely additional advice afternoon again all also always am an and answer
-answers any anything anytime appreciate are ask asking aspect aspects assist assistance at
-available back based be below best but by can care certainly cheers clarification clarifications
-clarify clear concern concerns contact could course curious custom day deeper definitely delighted
-detail details did discuss dive do don't elaborate else enjoy evening everything excellent expand
-explain explained explanation feedback feel find follow following for forward found free from
-further future general get give given glad gladly go good great guidance had happily happy have
-hello help helped helpful helping helps here hesitate hi hope how i i'd i'll i'm if in info
-information inquiries inquiry insight interested interesting is issue issues it it's just keep
-kind kindly know let like look looking love luck make matter may me mention might more morning my
-need needed needs nice no not now of offer ok okay on or other our out part parts pass passages
-please pleased pleasure point points possible problem problems provide provided queries query
-question questions reach regarding regards reply request require response rest return right search
-see sense service share should shout simply so some something soon specific subject summary
-support sure take tell than thank thanks that that's the them then there these they thing things
-this those thoughts time to today topic topics touch trust understand up us useful wait want way
-we we're welcome what what's whatever when whenever where which will wish wishes wishing with
-wonderful work works would you you'd you're you've your yours
+a able about above absolutely additional advice afternoon again all also always am amazing an and
+answer answers any anyone anything anytime appreciate are ask asking aspect aspects assist
+assistance at available back based be below best but by can care certainly cheers clarification
+clarifications clarify clear concern concerns contact context could course curious custom day deeper
+definitely delighted detail details did discuss dive do documents don't elaborate else enjoy evening
+everything excellent expand explain explained explanation fantastic feedback feel find follow
+following for forward found free from further future general get give given glad gladly go good
+great guidance had happen happily happy have hello help helped helpful helping helps here hesitate
+hi hope how i i'd i'll i'm if in info information inquiries inquiry insight interested interesting
+is issue issues it it's just keep kind kindly know let like look looking love lovely luck make
+matter may me mention might more morning my need needed needs nice no not now of offer ok okay on or
+other our out part parts pass passage passages pleasant please pleased pleasure point points
+possible problem problems provide provided queries query question questions reach regarding regards
+reply request require response rest return right say search see sense service share should shout
+simply so some something soon specific subject summary support sure take tell text than thank thanks
+that that's the them then there these they thing things this those thoughts time to today topic
+topics touch trust unclear understand up us useful wait want way we we're weekend welcome what
+what's whatever when whenever where whether which will wish wishes wishing with wonderful word work
+works would you you'd you're you've your yours
 """
 _WORDS = frozenset(_WORD_LIST.split())
+_OFFER = re.compile(
+    r"(?:please |just |and |so )?(?:let (?:me|us) know (?:if|whether) you"
+    r"|(?:feel free|don't hesitate|do not hesitate) to (?:ask|reach|contact|let)"
+    r"|would you like (?:me |us |to (?:know|hear|see))|do you want (?:me|us) to|shall i|should i)\b"
+    r"[^\d,;:\n]{0,120}[.!?]*",
+    re.IGNORECASE,
+)
+"""An offer or a question to the reader, which may name the subject but says nothing about it."""
 _LETTERS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
 _BEGINNING = re.compile(r"\s+(?=[A-Z])")
@@ -44,15 +54,18 @@ _MAX_CHARACTERS = 200
 """Longest courtesy that is looked for after a sentence without a full stop."""
 _ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:sure|certainly|absolutely|of course|okay|ok)(?: thing)?[,!.:]*\s*)?"
+    r"(?:based on [^:.!?\n,]{0,60},\s*)?"
     r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
     re.IGNORECASE,
 )
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Return whether a sentence has a courtesy's phrase and only words that courtesies use."""
-    words = _words(sentence)
-    if not words or _TRIGGER.search(sentence.replace("’", "'").strip(" \n*_-")) is None:
+    """Return whether a sentence is an offer, or has a courtesy's phrase and only its words."""
+    words, text = _words(sentence), sentence.replace("’", "'").strip(" \n*_-")
+    if _OFFER.fullmatch(text):
+        return True
+    if not words or _TRIGGER.search(text) is None:
         return False
     return all(word in _WORDS for word in words)
 

@@ -10,7 +10,8 @@ _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
 )  # fmt: skip
-_STEMS = (*map(stem, _MONTHS[:4]), "may", *map(stem, _MONTHS[5:]))
+STEMS = (*map(stem, _MONTHS[:4]), "may", *map(stem, _MONTHS[5:]))
+"""The stems of the months' names."""
 _LAST_DAY = 31
 
 Date = tuple[str, str]
@@ -27,7 +28,7 @@ def date_tokens(text: str, start: int) -> Iterator[Token]:
         return
     month, day, year, is_either = found
     end = start + len(text)
-    others = (_STEMS[day - 1], str(month)) if is_either else ("", "")
+    others = (STEMS[day - 1], str(month)) if is_either else ("", "")
     yield Token(_month(month), start, end, is_name=False, other=others[0])
     yield Token(_number(str(day)), start, end, is_name=False, other=others[1])
     yield Token(_number(year), start, end, is_name=False)
@@ -68,7 +69,7 @@ def resolved(
         instead = either.get(date) or (other if other in pairs else None)
         if date not in pairs and instead is not None:
             name, number = instead
-            found[place[0]] = month._replace(form=_month(_STEMS.index(name) + 1))
+            found[place[0]] = month._replace(form=_month(STEMS.index(name) + 1))
             found[place[1]] = day._replace(form=_number(number))
     return found
 
@@ -88,20 +89,30 @@ def dates_of(tokens: Sequence[Token | None]) -> tuple[frozenset[Date], dict[Date
     return frozenset(pairs), either
 
 
+def months_of_dates(tokens: Sequence[Token]) -> list[Token]:
+    """Return the names of months that stand beside a number."""
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if token.form.stem in STEMS
+        and any(t.form.is_number for t in tokens[max(at - 1, 0) : at + 2])
+    ]
+
+
 def _date_at(tokens: Sequence[Token | None], at: int) -> tuple[int, int] | None:
     """Return the places of a month and a day that stand beside each other from `at` on."""
     one, two = tokens[at], tokens[at + 1]
     if one is None or two is None or one.form.is_number == two.form.is_number:
         return None
     day, month = (one, two) if one.form.is_number else (two, one)
-    if month.form.stem not in _STEMS or len(day.form.stem) > 2:
+    if month.form.stem not in STEMS or len(day.form.stem) > 2:
         return None
     return (at + 1, at) if one.form.is_number else (at, at + 1)
 
 
 def _month(month: int) -> NormalForm:
     """Return the form of a month; `may` is a word without content too."""
-    name = _STEMS[month - 1]
+    name = STEMS[month - 1]
     return NormalForm(name, is_content=name != "may")
 
 

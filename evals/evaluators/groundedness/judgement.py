@@ -190,7 +190,10 @@ def _reason(reading: SentenceReading, text: str) -> str:
     found = reading.differences
     numbers = [text[t.start : t.end] for t in reading.unexplained]
     names = [text[t.start : t.end] for t in reading.absent if t.is_name]
-    others = [text[t.start : t.end] for t in reading.absent]
+    cites = bool(reading.sentence.attributed_to)
+    others = [
+        text[t.start : t.end] for t in reading.absent if not (cites and t.form.stem == "accord")
+    ]
     negated = {s.kind for s in reading.splices} & {"added_negation", "dropped_negation"}
     missing = [f"passage {number}" for number in reading.missing_passages]
     reasons = (

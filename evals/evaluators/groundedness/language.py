@@ -9,6 +9,7 @@ from evals.evaluators.groundedness.words import known_stems
 
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+")
+_ACCENTED = re.compile("[\u00df-\u00f6\u00f8-\u024f]")
 _FEWEST_WORDS = 3
 _SHORT = 6
 """In a sentence with fewer words, content words are looked at too."""
@@ -37,6 +38,9 @@ _OF_BOTH = frozenset(
     ]
 )
 """English function words that other languages have too."""
+_NAME_PARTS = "al da de dei del della den der di do dos du el la las le les los son van von"
+_IN_NAMES = frozenset(_NAME_PARTS.split())
+"""Function words that names begin with."""
 _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained and measured on"
 
 
@@ -54,31 +58,46 @@ def why_unreadable(text: str) -> str | None:
 
 
 def is_foreign(sentence: str) -> bool:
-    """Return whether a sentence is not English; False for fewer than three Latin words."""
+    """Return whether a sentence is not English; False for one word of Latin letters."""
     written = _LETTERS.findall(sentence)
     words = [word.lower() for word in written]
     letters = "".join(words)
     if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
         return True
+    foreign = sum(_is_mark(written, at) for at in range(len(words)))
     if len(words) < _FEWEST_WORDS:
-        return False
-    foreign = sum(
-        word in FOREIGN_FUNCTION_WORDS and not _begins_a_name(written, at)
-        for at, word in enumerate(words)
-    )
+        return len(words) > 1 and foreign == len(words)
     english = sum(word in STOP_WORDS - FOREIGN_FUNCTION_WORDS for word in words)
     if len(words) >= _SHORT and foreign > english:
         return True
     if foreign == 0 or any(word in STOP_WORDS and word not in _OF_BOTH for word in words):
         return False
     others = [w for w in words if w not in FOREIGN_FUNCTION_WORDS and w not in _OF_BOTH]
-    unknown = sum(form_of(word).stem not in known_stems(_stem_of) for word in others)
+    unknown = sum(form_of(word).stem not in _known() for word in others)
     return 2 * unknown >= len(others)
+
+
+def _is_mark(written: Sequence[str], at: int) -> bool:
+    """Return whether a word shows another language, by itself or by a letter with an accent.
+
+    Words of names do not.
+    """
+    word = written[at].lower()
+    if word in FOREIGN_FUNCTION_WORDS:
+        if len(word) == 1:
+            return written[at] == word
+        return (at == 0 and word not in _IN_NAMES) or not _begins_a_name(written, at)
+    is_accented = _ACCENTED.search(word) is not None and written[at] == word
+    return is_accented and form_of(word).stem not in _known()
 
 
 def _begins_a_name(written: Sequence[str], at: int) -> bool:
     """Return whether a word is capitalized like the next one, as in `Las Vegas`."""
     return at + 1 < len(written) and written[at][0].isupper() and written[at + 1][0].isupper()
+
+
+def _known() -> frozenset[str]:
+    return known_stems(_stem_of)
 
 
 def _stem_of(word: str) -> str:

@@ -154,6 +154,13 @@ von voor w werden wird z zijn zu är è że y la los las lo su sus al con entre 
 está están este esta estos estas muy también pero como más tiene son donde cuando du sur ce cette
 ces qui ne pas avec sans sous été était leur leurs nous vous ils elles mais donc depuis où à elle
 hay ça
+aber aux avait avoir beim bis cada cela ces chaque comme costó dann depuis deux diese dieser dieses
+donc durch eine einem einen einer eines elle entre eram erano eu fait foi fueron fut gegen ha haben
+había hanno ihr ihre ist jede jeder kann keine keinen können lo lui mais mehr molto muito muchos
+mucho même nach nessun noch nous nur où oder ohne oui outro parce però perché peut peuvent più
+plusieurs pode podem porque puede pueden quando quanto questa questo qué quién sabe se seine selon
+sehr ser seu sia siempre sin sind sobre sont sua tem toda todas todo todos tous tout toute toutes
+très tutti unter voir wenn wer wie wurde wurden zum zur zwischen él uma um si
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
 """Function words of other European languages."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import takewhile
 
 from evals.evaluators.groundedness.lexicon import CURRENCIES, MULTIPLES, NUMBER_WORDS
 from evals.evaluators.groundedness.stemming import stem
@@ -11,11 +12,14 @@ from evals.evaluators.groundedness.token import Token
 _MOST_DIGITS = 15
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 POWER = (
-    r"(?<![\d.])(?:(?P<factor>\d+(?:\.\d+)?)\s{0,9}[×*]\s{0,9})?10"
-    r"(?:\s?\^\s?\{?(?P<exponent>\d{1,2})\}?|(?P<raised>[⁰¹²³⁴-⁹]{1,2}))(?!\d)"
+    r"(?<![\d.])(?:(?:(?P<factor>\d+(?:\.\d+)?)\s{0,9}[×*·⋅∙x]\s{0,9})?10"
+    r"(?:\s?\^\s?\{?(?P<exponent>[-−]?\d{1,2})\}?|(?P<raised>⁻?[⁰¹²³⁴-⁹]{1,2}))(?!\d)"
+    r"|(?P<mantissa>\d+(?:\.\d+)?)[eE](?P<e>[-+−]?\d{1,2})(?!\w))"
 )
-"""A power of ten, with or without a factor."""
-_LOWERED = {ord(raised): str(digit) for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+"""A power of ten, with or without a factor: `6.2 × 10^6`, `6.2e6`."""
+_LOWERED = {
+    ord(raised): sign for sign, raised in zip("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", strict=True)
+} | {ord("−"): "-"}
 _CURRENCIES = frozenset(CURRENCIES.values())
 
 
@@ -23,20 +27,47 @@ def joined(tokens: list[Token], text: str) -> list[Token]:
     """Return the tokens with each number of several words joined into one token."""
     if not any(t.form.is_number or t.form.stem in _HEADS for t in tokens):
         return tokens
-    found, at = list[Token](), 0
+    tokens, found, at = _with_decimals(tokens, text), list[Token](), 0
     while at < len(tokens):
         value, length = _run(tokens, at, text) if _may_begin(tokens, at) else (None, 1)
         if length > 1 and value is not None:
-            first, last = tokens[at], tokens[at + length - 1]
-            form = first.form._replace(
-                stem=_written(value), is_content=True, is_number=True, is_negator=False,
-                is_past=False,
-            )  # fmt: skip
-            found.append(first._replace(form=form, end=last.end, is_name=False))
+            found.append(_number(tokens[at], tokens[at + length - 1], _written(value)))
         else:
             found += tokens[at : at + max(length, 1)]
         at += max(length, 1)
     return found
+
+
+def _with_decimals(tokens: list[Token], text: str) -> list[Token]:
+    """Join each spelled decimal, such as `six point two five`."""
+    found, at = list[Token](), 0
+    while at < len(tokens):
+        whole = digits = ""
+        if at + 1 < len(tokens) and tokens[at + 1].form.stem == "point":
+            whole = _spelled(tokens[at], text)
+        if whole:
+            behind = (_spelled(token, text) for token in tokens[at + 2 : at + 2 + _MOST_DIGITS])
+            digits = "".join(takewhile(lambda digit: len(digit) == 1, behind))
+        last = at + len(digits) + 1 if digits else at
+        found.append(
+            _number(tokens[at], tokens[last], f"{whole}.{digits}") if digits else tokens[at]
+        )
+        at = last + 1
+    return found
+
+
+def _spelled(token: Token, text: str) -> str:
+    """Return the digits of a spelled number; empty if the word is none."""
+    if text[token.start : token.end].lower() == "one":
+        return "1"
+    return token.form.stem if _is_spelled(token, text) else ""
+
+
+def _number(first: Token, last: Token, digits: str) -> Token:
+    form = first.form._replace(
+        stem=digits, is_content=True, is_number=True, is_negator=False, is_past=False
+    )
+    return first._replace(form=form, end=last.end, is_name=False)
 
 
 def _may_begin(tokens: Sequence[Token], at: int) -> bool:
@@ -136,8 +167,9 @@ def power(written: str) -> str:
     match = re.fullmatch(POWER, written)
     if match is None:
         raise ValueError(f"{written!r} is no power of ten")
-    exponent = int(match["exponent"] or match["raised"].translate(_LOWERED))
-    return _written(Decimal(match["factor"] or 1).scaleb(exponent))
+    exponent = match["exponent"] or match["raised"] or match["e"]
+    factor = Decimal(match["factor"] or match["mantissa"] or 1)
+    return _written(factor.scaleb(int(exponent.translate(_LOWERED))))
 
 
 def _is_spelled(token: Token, text: str) -> bool:

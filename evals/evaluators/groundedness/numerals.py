@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from evals.evaluators.groundedness.dates import months_of_dates
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.question import Question
 from evals.evaluators.groundedness.sentences import Sentence
@@ -33,11 +34,14 @@ def unexplained(
     `text` is the whole answer. A number is explained if the question contains it, if it labels one
     of the answer's own steps, if it is part of a fraction (which has several spellings), or if it
     names the century or decade of a year in the passages. Spelled 0, 1 and 2 are explained too.
+    The month of a date counts as a number.
     """
+    months = months_of_dates(sentence.tokens)
     return tuple(
         token
         for token in absent
-        if token.form.is_number and not _explained(token, sentence, text, passages, question)
+        if (token.form.is_number and not _explained(token, sentence, text, passages, question))
+        or (token in months and token.form.stem not in question.stems)
     )
 
 

@@ -5,22 +5,22 @@ Every character keeps its place, so offsets are valid in the original text.
 
 import re
 
+_SOURCE = r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?)"
 _SPECIAL = re.compile(
     r"[\[【<\\$（\u00a0\u00b2\u00b3\u00b9\u2000-\u200a\u202f\u2070-\u2079\u3000\uff01-\uff5e]"
-    r"|\(\s*(?:\d|[a-z]+ \d)|https?:",
+    rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:",
     re.IGNORECASE,
 )
 """Matches every text that has something to blank out or replace."""
 _WIDE = {0xFF01 + n: 0x21 + n for n in range(94)} | dict.fromkeys(
     [0xA0, 0x202F, 0x3000, *range(0x2000, 0x200B)], 0x20
 )
-_SOURCE = r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?)"
 _NUMBERS = r"\^?\d{1,3}(?:\s*[,;–-]\s*\^?\d{1,3})*"
 _MARKERS = re.compile(
     rf"\[\s*(?:{_SOURCE}\s*[:#]?\s*)?{_NUMBERS}\s*\]|\[citation needed\]"
-    rf"|\(\s*{_SOURCE}\s*[:#]?\s*{_NUMBERS}\s*\)"
+    rf"|\(\s*{_SOURCE}(?:\s*[:#]?\s*{_NUMBERS})?\s*\)|\[\s*{_SOURCE}\s*\]"
     r"|(?<=[\w.!?\"'”’)])\s?\(\d{1,2}\)(?=[.!?,;]*(?:\s*$|\s+[A-Z]|\s*\n))"
-    r"|(?<=\w[.!?])\s?\(\d{1,2}\)|(?<=[^\s\d])[¹²³⁰-⁹]+"
+    r"|(?<=\w[.!?])\s?\(\d{1,2}\)|(?<=[^\s\d⁻])[¹²³⁰-⁹]+"
     r"|【[^】\n]{1,40}】|<sup>[^<\n]{1,20}</sup>|<cite[^>\n]{0,80}>|</cite>"
     r"|<ref[^>\n]{0,80}/?>|</ref>",
     re.IGNORECASE | re.MULTILINE,

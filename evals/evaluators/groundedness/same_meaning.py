@@ -10,7 +10,7 @@ from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then"])
+_FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then", "per"])
 """Words that do not count in a comparison."""
 _PHRASES = {
     tuple(t.form.stem for t in tokens_of(phrase)): tuple(t.form.stem for t in tokens_of(instead))
@@ -25,6 +25,8 @@ _PHRASES = {
         "with regard to": "about", "in case": "if", "carry out": "perform", "find out": "discover",
         "stands in": "is in", "is located in": "is in", "are located in": "are in",
         "more than": "over",
+        **{f"{each} {unit}": unit for each in ("each", "every")
+           for unit in ("hour", "day", "week", "month", "year")},
     }.items()
 }  # fmt: skip
 _MAX_PHRASE = max(map(len, _PHRASES))

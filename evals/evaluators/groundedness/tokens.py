@@ -27,13 +27,14 @@ __all__ = ["NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
 _LETTERS = rf"[^\W\d_](?:[{_LOOSE}]*[^\W\d_])*[{_LOOSE}]*"
+_DIGITS = rf"\d(?:[{_LOOSE}]*\d)*"
 _TOKEN = re.compile(
     r"(?P<date>(?<![\d./-])(?:[12]\d{3}([./-])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3[12]\d{3}"
     r"|\d{1,2}/\d{1,2}/\d\d)(?![\d/-]|[.]\d))"
     rf"|(?P<power>{number_words.POWER})"
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
-    rf"|\d(?:[{_LOOSE}]*\d)*(?:[.,]\d+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\d)|(?<=\d)\s?[€£¥₹]"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")

@@ -34,8 +34,9 @@ CLASSES: dict[str, str] = {
     "future": "will going soon shall eventually future plans planned upcoming",
     "unit": "second minute hour day week month year decade century inch foot yard mile meter"
     " kilometer centimeter millimeter gram kilogram milligram ounce pound ton liter milliliter"
-    " gallon pint quart cup tablespoon teaspoon dollar euro sterling yen rupee cent percent degree"
-    " fahrenheit celsius calorie joule million billion thousand hundred acre hectare watt volt",
+    " gallon pint quart cup tablespoon teaspoon dollar euro sterling yen rupee peso franc krona"
+    " krone yuan ruble zloty cent percent degree fahrenheit celsius calorie joule million billion"
+    " thousand hundred acre hectare watt volt",
 }
 """Words by class; some are in several classes."""
 NAMES = tuple(CLASSES)

@@ -36,7 +36,7 @@ smart intelligent clever|typical usual common|frequent common|pupil student|cont
 include contain|like including|think believe|eat consume|construct build|look appear seem
 near close|individual person|people individual|within inside|near nearby|cheque check
 provided given|mentioned stated|correct right|shut close|gift present|begin start
-additional extra further
+additional extra further|because since|although though
 """
 """Common synonyms that WordNet lacks, or has only in rarer senses."""
 
