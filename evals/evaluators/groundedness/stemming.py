@@ -8,8 +8,8 @@ _LONGEST = 60
 """A longer word is kept as it is: cutting endings takes time quadratic in the length."""
 _SIBILANT = re.compile(r"(?:ss|x|z|ch|sh)es$")
 _NO_PLURAL = ("ss", "us", "is")
-_VERB = re.compile(r"(.*[aeiouy].*?)(?:ed|ing)(?:ly)?")
-_AGREED = re.compile(r".*[aeiouy].*eed")
+_VOWEL = re.compile("[aeiouy]")
+_VERB_ENDING = re.compile(r"(?:ed|ing)(?:ly)?$")
 _ENDINGS = (
     ("ational", "ate"), ("fulness", "ful"), ("iveness", "ive"), ("ization", "ize"),
     ("isation", "ize"), ("ation", "ate"), ("ness", ""), ("ment", ""), ("ily", "y"),
@@ -51,13 +51,14 @@ def _of_verb(word: str) -> str:
     """Cut `ed` and `ing` behind a vowel: `stopped` becomes `stop`, `string` stays."""
     if word.endswith("ied") and len(word) > _SHORTEST + 1:
         return word[:-3] + "y"
-    found = None if word.endswith("eed") else _VERB.fullmatch(word)
-    if found:
-        word = found[1]
+    ending = None if word.endswith("eed") else _VERB_ENDING.search(word)
+    if ending and _VOWEL.search(word, 0, ending.start()):
+        word = word[: ending.start()]
         if len(word) < _SHORTEST:
             return word if word.endswith("o") else f"{word}e"
         word = _single(word) if len(word) > _SHORTEST else word
-    return word[:-1] if _AGREED.fullmatch(word) else word
+    agreed = word.endswith("eed") and _VOWEL.search(word, 0, len(word) - len("eed"))
+    return word[:-1] if agreed else word
 
 
 def _single(word: str) -> str:
