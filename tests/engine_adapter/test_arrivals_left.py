@@ -186,6 +186,7 @@ def test_a_client_that_is_closed_ends_its_streams() -> None:
         assert asyncio.run(scenario(server.url)) == "stream_truncated"
 
 
+@pytest.mark.slow
 def test_thousands_of_answers_leave_nothing_behind() -> None:
     """Memory, threads and file descriptors are as many behind 4,000 answers as behind 1,000."""
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import fake_openai
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
+from waiting import until
 
 from collector.client import Client
 from collector.contract import Arm, Generation
@@ -116,8 +118,11 @@ def test_each_launch_is_a_server_of_its_own(experiment: dict[str, object], tmp_p
         assert "POST" not in (tmp_path / f"rollout.yaml.{name}.log").read_text()
 
 
-def test_a_stopped_run_starts_what_is_left(experiment: dict[str, object], tmp_path: Path) -> None:
+def test_a_stopped_run_starts_what_is_left(experiment: dict[str, Any], tmp_path: Path) -> None:
     """Whole launches are not begun again; one that was cut short goes on in a new one."""
+    go_on = tmp_path / "go-on"
+    for arm in Arm:
+        experiment[arm] |= {"start": f"{experiment[arm]['start']} {go_on}"}
     with running(tmp_path / "d.db", tmp_path / "log") as url:
         path = write(tmp_path, experiment | {"collector": {"url": url}})
         process = subprocess.Popen(
@@ -127,12 +132,12 @@ def test_a_stopped_run_starts_what_is_left(experiment: dict[str, object], tmp_pa
             text=True,
         )
         journal = tmp_path / "rollout.yaml.journal"
-        while not (journal.exists() and len(journal.read_text().splitlines()) > 1):
-            assert process.poll() is None, process.communicate()
+        until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 1)
         process.send_signal(signal.SIGINT)
         said = process.communicate()[1]
         assert (process.returncode, "Traceback" in said) == (130, False), said
         before = {name for of in launched(url).values() for name in of}
+        go_on.touch()
         code, printed, error = run(tmp_path, experiment, "--collector", url, "--json")
         assert code == 0, error
         counts = json.loads(printed)

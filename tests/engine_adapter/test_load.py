@@ -190,10 +190,11 @@ def test_latency_counts_from_the_scheduled_time() -> None:
 
 
 def test_a_closed_loop_lags_only_as_its_reader_does() -> None:
-    """Nothing is due at a time, so nothing is sent late; reading in time is a lag of 0."""
-    made = answered(Load(concurrency=2, warmup=0), ttft_s=0.01, prompts=PROMPTS)
-    assert statistics.median(g.client_lag_s or 0 for g in made) == 0  # a busy machine reads late
-    assert None not in {g.client_lag_s for g in made}
+    """Nothing is due at a time, so nothing is sent late, though it waits for its turn."""
+    made = answered(Load(concurrency=1, warmup=0), ttft_s=0.4, prompts=PROMPTS[:2])
+    lags = [g.client_lag_s for g in made if g.client_lag_s is not None]
+    assert len(lags) == len(made) == 4
+    assert statistics.median(lags) < 0.39  # a busy machine reads late
 
 
 @pytest.mark.parametrize(

@@ -5,33 +5,38 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import fake_openai
 import pytest
-import scripted_server
 import yaml
-from scripted_server import Route, chat
+from waiting import until
 
 from collector.client import Client
 from demo.collector_process import running
 
 PROMPTS = 30
+ANSWERED = 16
+"""Requests that are answered before the run is cut short, two of them to warm up."""
 
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Iterator[Path]:
-    """Serve both routes, each answer in 0.1 s, and a collector; yield the rollout file."""
+    """Serve both routes and a collector; yield the rollout file.
+
+    Beyond some requests none is answered until there is a file that says so.
+    """
+    go_on = tmp_path / "go on"
     lines = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(PROMPTS))
     (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
     with (
-        scripted_server.running(Route(chat(["a", "b"], ttft_s=0.1))) as server,
+        fake_openai.running(fake_openai.held(go_on, ANSWERED)) as server,
         running(tmp_path / "d.db", tmp_path / "log") as url,
     ):
-        route = {"engine": "openai", "url": server.url, "model": "m"}
+        route = {"engine": "openai", "url": f"{server}/v1", "model": "m"}
         path = tmp_path / "rollout.yaml"
         document = {
             "rollout": "r",
@@ -43,6 +48,7 @@ def experiment(tmp_path: Path) -> Iterator[Path]:
         }
         path.write_text(yaml.safe_dump(document))
         yield path
+        go_on.touch()
 
 
 def command(path: Path, *options: str) -> list[str]:
@@ -51,6 +57,7 @@ def command(path: Path, *options: str) -> list[str]:
 
 def finish(path: Path, *options: str) -> dict[str, object]:
     """Run to the end and return the counts."""
+    path.with_name("go on").touch()
     done = subprocess.run(command(path, *options), capture_output=True, text=True, check=True)
     found: dict[str, object] = json.loads(done.stdout)
     return found
@@ -64,9 +71,7 @@ def begun(path: Path) -> Iterator["subprocess.Popen[str]"]:
         command(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        while not (journal.exists() and len(journal.read_text().splitlines()) > 5):
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.05)
+        until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 5)
         yield process
     finally:
         process.kill()

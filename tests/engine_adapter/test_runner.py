@@ -248,11 +248,15 @@ def test_a_resumed_open_loop_keeps_the_arms_in_step() -> None:
 def test_a_closed_loop_keeps_its_concurrency() -> None:
     """Never more in flight than asked, and as many when there is work."""
     peak, lock = [0, 0], threading.Lock()  # now, and at most
+    all_there = threading.Event()
 
     def wait() -> None:
         with lock:
             peak[0] += 1
             peak[1] = max(peak)
+            if peak[0] == 3:
+                all_there.set()
+        assert all_there.wait(200)
         time.sleep(0.01)
         with lock:
             peak[0] -= 1

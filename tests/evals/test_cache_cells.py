@@ -120,6 +120,7 @@ def test_split_traffic_is_judged_by_arm(evidence_of: EvidenceOf, side: Callable[
     assert "cached_input_tokens rate_diff" in to_markdown(verdict)
 
 
+@pytest.mark.slow
 def test_at_the_margin_few_pass(judged: Callable[..., Finding]) -> None:
     """Of 200 rollouts whose candidate hits five points less, at most one in ten passes."""
     drawn = np.random.default_rng(11)

@@ -216,6 +216,7 @@ def test_every_flag_names_a_sentence(score) -> None:
     assert len((found.explanation or "").splitlines()) > 1
 
 
+@pytest.mark.slow
 def test_large_indexes_are_not_all_kept() -> None:
     """The memory of passages' indexes is bounded by their characters."""
     indexed.clear()

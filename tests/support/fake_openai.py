@@ -1,15 +1,20 @@
 """A server that speaks the OpenAI API and always answers that Paris it is.
 
-Run as a program it serves at the port that it is given, until it is stopped.
+Run as a program it serves at the port that it is given, until it is stopped. Given a path, too, it
+answers two requests, and others once the path exists.
 """
 
 import json
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
 from typing import Any
+
+from waiting import until
 
 ANSWER = ("Paris", " it", " is")
 USAGE = {
@@ -67,6 +72,20 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
+def held(released: Path, answered: int) -> type[Handler]:
+    """Answer so many requests, and others once the path exists, if somebody still waits."""
+    numbers = count(1)
+
+    class Held(Handler):
+        def do_POST(self) -> None:
+            if next(numbers) > answered:
+                until(released.exists)
+            with suppress(ConnectionError):
+                super().do_POST()
+
+    return Held
+
+
 def completion(kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a completion or a chunk of one."""
     return {
@@ -79,9 +98,9 @@ def completion(kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @contextmanager
-def running() -> Iterator[str]:
+def running(handler: type[Handler] = Handler) -> Iterator[str]:
     """Serve on a free port and yield the server's URL."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -90,4 +109,5 @@ def running() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    chosen = held(Path(sys.argv[2]), 2) if sys.argv[2:] else Handler
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), chosen).serve_forever()

@@ -92,6 +92,7 @@ def test_a_server_without_speculation_says_so_and_has_no_counts(plain: Served) -
     assert [one.speculation for one in plain.answers.completions] == [None] * 20
 
 
+@pytest.mark.slow
 def test_all_routes_give_the_same_twenty_texts(
     plain: Served, drafted: Served, looked_up: Served, in_process: Answers
 ) -> None:
@@ -275,6 +276,7 @@ async def last(engine: LlamaCppEngine, request: Request) -> Speculation | None:
     return items[-1].speculation
 
 
+@pytest.mark.slow
 def test_a_run_over_two_servers_is_told_apart_in_the_collector(
     plain: Served, drafted: Served, tmp_path: Path
 ) -> None:

@@ -62,17 +62,17 @@ def test_a_tree_that_was_drawn_is_refused() -> None:
         )
 
 
-def test_a_tree_keeps_at_least_what_its_likeliest_chain_would(pair: Pair) -> None:
+def test_a_tree_keeps_at_least_what_its_likeliest_chain_would(llama_pair: Pair) -> None:
     """The same draft model, along the tree's first path and with its branches beside it."""
     steps = {}
     for name, drafter, k in (
-        ("chain", ModelDrafter(pair.draft), max(places_of(BRANCHES)[0])),
-        ("tree", DraftModelTree(pair.draft), len(BRANCHES)),
+        ("chain", ModelDrafter(llama_pair.draft), max(places_of(BRANCHES)[0])),
+        ("tree", DraftModelTree(llama_pair.draft), len(BRANCHES)),
     ):
-        loop = DraftVerify(pair.target, drafter, Fixed(k), capacity=ROOM, end_tokens=(END,))
+        loop = DraftVerify(llama_pair.target, drafter, Fixed(k), capacity=ROOM, end_tokens=(END,))
         answers = [generate(loop, [job(p, TOKENS)])[0] for p in PROMPTS]
         assert [list(one.token_ids) for one in answers] == [
-            their_greedy(pair.target, p, TOKENS) for p in PROMPTS
+            their_greedy(llama_pair.target, p, TOKENS) for p in PROMPTS
         ]
         steps[name] = sum(len(one.steps) for one in answers)
     assert steps["tree"] < steps["chain"]

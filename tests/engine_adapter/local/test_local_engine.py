@@ -363,6 +363,7 @@ def test_check_and_run_take_the_route(random_pair: dict[str, Path], tmp_path: Pa
             assert all(isinstance(time, float) and time > 0 for time in times)
 
 
+@pytest.mark.slow
 def test_twenty_prompts_of_the_demo_have_the_counts_of_assisted_generation() -> None:
     """On real text, one prompt after another; the figures stand on the engines' page."""
     fields = {"engine": "local", "model": str(MODELS / "target"), "method": "draft_model"}

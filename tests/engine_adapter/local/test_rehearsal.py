@@ -1,7 +1,6 @@
 """What CUDA graphs capture reads no value: every method's step runs on torch's meta device."""
 
 import asyncio
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,13 +51,14 @@ def target(family: str) -> Any:
         return kind(config(**SHAPE)).to(torch.bfloat16)
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "sampling"), [*(("llama", one) for one in SAMPLINGS), ("qwen3", "top-k and top-p")]
+)
 def test_no_step_reads_a_value(family: str, method: str, sampling: str) -> None:
     """Drafting, verifying, the moves of the cache and the texts' growth, in two windows."""
     model = target(family)
-    for k, batch in itertools.product((0,) if method == "none" else (1, 4, 8), (1, 3)):
+    for k, batch in ((0, 1), (0, 3)) if method == "none" else ((1, 3), (4, 1), (8, 3)):
         drafter = METHODS[method](model)
         loop = DraftVerify(model, drafter, Fixed(k), batch=batch, capacity=300, end_tokens=(2, 3))
         with torch.inference_mode():

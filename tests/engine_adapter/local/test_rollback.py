@@ -22,8 +22,12 @@ def afresh(model: object, tokens: list[int]) -> Tensor:
     return fresh.cache.tensor[:, :, 0, : len(tokens)]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("method", ["draft_model", "early_exit", "tree"])
+@pytest.mark.parametrize(
+    ("pair", "temperature"),
+    [("llama", 0.0), ("llama", 1.0), ("qwen2", 1.0), ("qwen3", 1.0)],
+    indirect=["pair"],
+)
 def test_caches_after_each_step_are_those_of_the_text_read_afresh(
     pair: Pair, temperature: float, method: str
 ) -> None:

@@ -124,6 +124,7 @@ def test_the_audit_is_quiet_on_lossless_sampling(
     assert not audited(llama_pair, asked, drafter, asked).alarmed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [ResidualIsP, ArgmaxDrafts, Generous, Cool, Narrow])
 def test_the_audit_is_alarmed_by_each_planted_bug(
     llama_pair: Pair, bug: type[SamplerChain]

@@ -161,6 +161,7 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_flips_under_load(site: Callable[..., Site]) -> None:
     """No request fails; once the router says that it knows of `off`, no candidate is asked.
 

@@ -177,6 +177,7 @@ def sampled(
     return ",".join(map(str, tokens))
 
 
+@pytest.mark.slow
 def test_the_draft_model_shows_what_the_tokens_alone_do_not(
     random_pair: dict[str, Path], generation_of: Any
 ) -> None:
