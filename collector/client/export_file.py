@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from collector.client import Client
+from collector.client.client import Client
 from collector.contract import Content
 from collector.contract.fields import NAMES, SPEC_PREFIX
 from collector.errors import ExportError

@@ -11,15 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from collector.contract import (
-    AttributeValue,
-    Document,
-    Span,
-    SpanEvent,
-    SpanLink,
-    from_document,
-    to_document,
-)
+from collector.contract.documents import Document, from_document, to_document
+from collector.contract.records import AttributeValue, Span, SpanEvent, SpanLink
 
 R = TypeVar("R")
 

@@ -15,7 +15,6 @@ from contextlib import aclosing
 from typing import Any, Self
 
 from engine_adapter import garbage
-from engine_adapter.engines import EngineOpener, reader_of
 from engine_adapter.engines.arm_frames import (
     AnswerItem,
     Cancel,
@@ -30,6 +29,7 @@ from engine_adapter.engines.arm_frames import (
 )
 from engine_adapter.engines.base import Engine, Item, Probe, Request
 from engine_adapter.engines.http_engine import body_of
+from engine_adapter.engines.opener import EngineOpener, reader_of
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute, Route
 

@@ -6,7 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from engine_adapter.engines import Answer, Engine, Request, Sent
+from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.base import Engine, Request, Sent
 from engine_adapter.errors import GenerationError
 
 _GAPS_FOR_P99 = 100

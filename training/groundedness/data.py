@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+TRAINED = "ragtruth_qa.jsonl.gz"
 CONTRADICTION = "Conflict"
 """Part of RAGTruth's names of span types for contradictions, evident and subtle."""
 

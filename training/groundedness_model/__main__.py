@@ -21,16 +21,14 @@ from sklearn.metrics import roc_auc_score
 from evals.evaluators.groundedness.model import shipped, together
 from evals.evaluators.groundedness_model.encoding import Encoder
 from evals.evaluators.groundedness_model.network import LOWER
-from training.groundedness.data import load
+from training.groundedness.data import TRAINED, load
 from training.groundedness.fit import FOLDS, SEED, fold_of_groups
 from training.groundedness_model import minilm
-from training.groundedness_model.export import export_lower
+from training.groundedness_model.export import WHOLE, export_lower
 from training.groundedness_model.fit import Schedule, log_odds, train
 from training.groundedness_model.network import from_minilm
 from training.groundedness_model.texts import Reader
 
-TRAINED = "ragtruth_qa.jsonl.gz"
-WHOLE = "whole"
 PARTS = (*map(str, range(FOLDS)), WHOLE)
 
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from training.groundedness_model.network import WIDTH, Lower, Upper
 
+WHOLE = "whole"
+"""The part of the cross-fit that is trained on every answer."""
 _OPSET = 17
 
 

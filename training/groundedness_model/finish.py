@@ -35,7 +35,7 @@ from evals.evaluators.groundedness_model.network import (
     Context,
     Network,
 )
-from training.groundedness.data import Labelled, load
+from training.groundedness.data import TRAINED, Labelled, load
 from training.groundedness.examples import corrupted, sentences
 from training.groundedness.fit import (
     SEED,
@@ -46,8 +46,7 @@ from training.groundedness.fit import (
     fold_of_groups,
 )
 from training.groundedness_model import minilm
-from training.groundedness_model.__main__ import TRAINED, WHOLE
-from training.groundedness_model.export import export_lower, export_upper
+from training.groundedness_model.export import WHOLE, export_lower, export_upper
 from training.groundedness_model.network import from_minilm
 from training.groundedness_model.weigh import SentenceOdds, cross_fit_blend, fit_blend
 
