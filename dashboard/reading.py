@@ -7,7 +7,7 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Arm, ArmSummary, RolloutOverview, StoredVerdict
+from collector.contract import LATENCIES, Arm, ArmSummary, RolloutOverview, StoredVerdict
 from evals import advice as advices
 from evals import distributions, slow_requests
 from evals.advice.records import Advice
@@ -29,9 +29,7 @@ _COLUMNS = (
     "error_type",
     "input_tokens",
     "output_tokens",
-    "ttft_s",
-    "ttfo_s",
-    "tpot_s",
+    *(f"{name}_s" for name in LATENCIES if name != "e2e"),
     "concurrency",
     "dims",
     "retries",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from collector.contract import Finding, Outcome, Reason, Role, is_share
+from collector.contract import LATENCIES, Finding, Outcome, Reason, Role, is_share
 from evals.advice.records import Estimate
 
 ABSENT = "–"
@@ -31,10 +31,7 @@ ROLE_WORDS = {
     Role.REPORT: "report only",
 }
 _METRICS = {
-    "ttft": "TTFT",
-    "ttfo": "TTFO",
-    "tpot": "TPOT",
-    "e2e": "end to end",
+    **{name: latency.short for name, latency in LATENCIES.items()},
     "goodput": "within the bounds of goodput",
     "format_intact": "intact format",
     "parity": "equal to the baseline's answer",
@@ -245,6 +242,17 @@ def confidence(finding: Finding) -> str:
 def metric(name: str) -> str:
     """Return a metric's display name."""
     return _METRICS.get(name, name.replace("_", " "))
+
+
+def latency(name: str) -> str:
+    """Return a latency's title, such as `TTFT: time to first token`."""
+    short = capitalized(LATENCIES[name].short)
+    return short if " " in short else f"{short}: {LATENCIES[name].words}"
+
+
+def capitalized(text: str) -> str:
+    """Return the text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
 
 
 def measure(metric_name: str, stat: str) -> str:

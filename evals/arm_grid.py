@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collector.contract import Family, Finding, MayShip, Outcome, Reason, Verdict
+from collector.contract import LATENCIES, Family, Finding, MayShip, Outcome, Reason, Verdict
 
 ABOUT = (
     "The best passes, and of those the lower limit of its speed-up is the greatest; it is above 1, "
     "or else the baseline stays. Each candidate is judged at the policy's levels divided by the "
     "number of candidates, so that all limits of a scope hold together."
 )
-_TIMES = ("e2e", "tpot", "ttfo", "ttft")
+_TIMES = tuple(reversed([*LATENCIES]))
 """Latencies whose ratio is a speed-up, the preferred one first."""
 _STAT = "geomean_ratio"
 _OF_SAMPLE = (None, Reason.TOO_FEW, Reason.TOO_CLOSE)

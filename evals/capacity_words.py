@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 
-from collector.contract import ArmCapacity
+from collector.contract import LATENCIES, ArmCapacity
 
 COLUMNS = ("Requests", "Good", "Share", "Good a second", "Tokens a second", "In flight")
 """Titles of the columns of `numbers`."""
-_TIMES = {"ttft_ms": "TTFT", "ttfo_ms": "TTFO", "tpot_ms": "TPOT", "e2e_ms": "end to end"}
 
 
 def title(bounds_ms: Mapping[str, float]) -> str:
     """Return the title of a table of capacity, with the bounds of goodput."""
-    bounds = " and ".join(f"{_TIMES[key]} ≤ {ms:g} ms" for key, ms in bounds_ms.items())
+    bounds = " and ".join(
+        f"{LATENCIES[key.removesuffix('_ms')].short} ≤ {ms:g} ms" for key, ms in bounds_ms.items()
+    )
     return f"Capacity: requests with {bounds}" if bounds else "Capacity"
 
 

@@ -27,8 +27,6 @@ Counts = NDArray[np.int64]
 Objects = NDArray[np.object_]
 """Values of any type; None if unknown."""
 
-LATENCIES = ("ttft", "ttfo", "tpot", "e2e")
-
 
 class Latency(NamedTuple):
     """Seconds for both sides of each pair, and masks of the pairs that count.
@@ -157,11 +155,8 @@ class Side:
     start_unix_ns: Counts
     client_lag_s: FloatColumn
     """Delay of the load generator in sending the request; NaN if not recorded."""
-    ttft_s: FloatColumn
-    ttfo_s: FloatColumn
-    """Time to the first token of the answer itself, after any reasoning."""
-    tpot_s: FloatColumn
-    e2e_s: FloatColumn
+    seconds: Mapping[str, FloatColumn]
+    """Measured seconds of each of `LATENCIES`."""
     output_tokens: FloatColumn
     times_flagged: BoolColumn
     counts_usable: BoolColumn
@@ -204,9 +199,9 @@ class Side:
                 kept[name] = column[rows]
             elif isinstance(column, PerPosition):
                 kept[name] = column.take(rows)
-        scores = {metric: values[rows] for metric, values in self.scores.items()}
-        recorded = {name: values[rows] for name, values in self.recorded.items()}
-        return replace(self, scores=scores, recorded=recorded, **kept)
+        for name in ("seconds", "scores", "recorded"):
+            kept[name] = {key: values[rows] for key, values in getattr(self, name).items()}
+        return replace(self, **kept)
 
     def column(self, name: str) -> Objects:
         """Return one of `recorded`; None in every row if it was not recorded."""
@@ -218,7 +213,7 @@ class Side:
 
     def latency_s(self, metric: str) -> FloatColumn:
         """Return one of `LATENCIES`: +inf if failed; NaN if unknown, flagged or a fallback."""
-        measured: FloatColumn = getattr(self, f"{metric}_s")
+        measured = self.seconds[metric]
         unknown = self.times_flagged | self.fallback | ~self.present
         values = np.where(unknown, np.nan, measured)
         return np.where(self.failed, np.inf, np.where(values > 0, values, np.nan))

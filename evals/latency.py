@@ -1,9 +1,11 @@
 """Exact latency percentiles of each arm."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from collector.contract import Arm, ArmLatency, Percentiles
-from evals.evidence import LATENCIES, BoolColumn, Evidence, FloatColumn, Side
+from collector.contract import LATENCIES, Arm, ArmLatency, Percentiles
+from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.stats.percentiles import percentile
 
 
@@ -13,7 +15,7 @@ def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...
     Over the generations that succeeded, of complete pairs if the arms are paired; errors are
     counted separately. Unknown and contract-breaking times are left out; n is the number left.
     """
-    seconds = {arm: [evidence.side(arm).latency_s(m) for m in LATENCIES] for arm in Arm}
+    seconds = {arm: {m: evidence.side(arm).latency_s(m) for m in LATENCIES} for arm in Arm}
     counted = {arm: evidence.complete if paired else evidence.side(arm).present for arm in Arm}
     return tuple(
         _of(evidence.side(arm), seconds[arm], counted[arm] & evidence.scope(cohort), arm, cohort)
@@ -23,19 +25,15 @@ def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...
 
 
 def _of(
-    side: Side, seconds: list[FloatColumn], scope: BoolColumn, arm: Arm, cohort: str | None
+    side: Side, seconds: Mapping[str, FloatColumn], scope: BoolColumn, arm: Arm, cohort: str | None
 ) -> ArmLatency:
     answered = scope & side.answered
-    ttft_s, ttfo_s, tpot_s, e2e_s = (percentiles(values[answered]) for values in seconds)
     return ArmLatency(
         cohort=cohort,
         arm=arm,
         generations=int(scope.sum()),
         errors=int((scope & side.failed).sum()),
-        ttft_s=ttft_s,
-        ttfo_s=ttfo_s,
-        tpot_s=tpot_s,
-        e2e_s=e2e_s,
+        **{f"{metric}_s": percentiles(times[answered]) for metric, times in seconds.items()},
     )
 
 

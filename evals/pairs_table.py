@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from collector.columns import Coded, Column, Table, concat
-from collector.contract import Arm, Change, SentinelAsk
+from collector.contract import LATENCIES, Arm, Change, SentinelAsk
 from collector.data_hash import by_key, data_hash
 from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
@@ -233,10 +233,7 @@ def _side(table: Table, arm: str, metrics: list[str]) -> Side:
         failed=column("error_type").valid | (output_tokens == 0),
         start_unix_ns=column("start_unix_ns").ints(),
         client_lag_s=optional("client_lag_s"),
-        ttft_s=column("ttft_s").floats(),
-        ttfo_s=optional("ttfo_s"),
-        tpot_s=column("tpot_s").floats(),
-        e2e_s=column("e2e_s").floats(),
+        seconds={metric: optional(f"{metric}_s") for metric in LATENCIES},
         output_tokens=output_tokens,
         times_flagged=_flagged(column("quality"), "times:"),
         counts_usable=column("counts_usable").bools(),

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import model_validator
 
-from collector.contract import Role
+from collector.contract import LATENCIES, Role
 from evals.policy_reading import Number, PolicySection, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
@@ -46,10 +46,10 @@ class Metric:
 
 
 METRICS: Mapping[str, Metric] = {
-    "ttft": Metric("latency", "time to first token", LATENCY_STATS, "max"),
-    "ttfo": Metric("latency", "time to first output token", LATENCY_STATS, "max"),
-    "tpot": Metric("latency", "time per output token", LATENCY_STATS, "max"),
-    "e2e": Metric("latency", "end-to-end latency", LATENCY_STATS, "max"),
+    **{
+        name: Metric("latency", latency.words, LATENCY_STATS, "max")
+        for name, latency in LATENCIES.items()
+    },
     "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
     "groundedness": Metric("score", "groundedness", SCORE_STATS, "min", pass_at=0.5),
     "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),

@@ -1,17 +1,19 @@
 """The policy's sections other than its rules: design, sampling, validity, prices and more."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import PlainValidator, model_validator
 
+from collector.contract import LATENCIES
 from evals.policy_reading import (
     STRICT,
     Integer,
     Number,
     PolicySection,
+    one_of,
     within,
     word_for_none,
     wrong,
@@ -19,7 +21,7 @@ from evals.policy_reading import (
 from evals.stats.spending import ever_passes, last_level
 
 Design = Literal["paired_replay", "mirror", "split"]
-Latency = Literal["ttft", "ttfo", "tpot", "e2e"]
+Latency = Annotated[str, one_of(LATENCIES)]
 Control = Literal["optional", "required"]
 OpenUnit = Annotated[Number, within("a number between 0 and 1", lambda value: 0 < value < 1)]
 Positive = Annotated[Integer, within("at least 1", lambda count: count >= 1)]
@@ -129,14 +131,16 @@ class Goodput:
     def __post_init__(self) -> None:
         """Raise `ValueError` without any bound."""
         if not self.bounds_ms:
-            keys = ", ".join(f"{metric}_ms" for metric in get_args(Latency))
-            raise ValueError(f"wanted at least one bound of {keys}")
+            raise ValueError(f"wanted at least one bound of {', '.join(self._bounds)}")
 
     @property
     def bounds_ms(self) -> dict[str, float]:
         """The bounds that are given, by their key."""
-        keys = (f"{metric}_ms" for metric in get_args(Latency))
-        return {key: ms for key in keys if (ms := getattr(self, key)) is not None}
+        return {key: ms for key, ms in self._bounds.items() if ms is not None}
+
+    @property
+    def _bounds(self) -> dict[str, float | None]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name.endswith("_ms")}
 
     @property
     def seconds(self) -> dict[str, float]:

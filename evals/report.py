@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import (
+    LATENCIES,
     Acceptance,
     Arm,
     ArmLatency,
@@ -220,7 +221,7 @@ def _latency(rows: tuple[ArmLatency, ...]) -> Table:
     table = _table(
         "Latency in milliseconds: p50/p95/p99 of answers that succeeded",
         ("Scope", "Arm"),
-        ("Answers", "First token", "First output token", "Each token", "End to end"),
+        ("Answers", *(latency.title for latency in LATENCIES.values())),
     )
     for row in rows:
         errors = f" (+{row.errors:,} failed)" if row.errors else ""
@@ -228,7 +229,7 @@ def _latency(rows: tuple[ArmLatency, ...]) -> Table:
             _scope(row.cohort),
             row.arm.value,
             f"{row.generations:,}{errors}",
-            *(_percentiles(p) for p in (row.ttft_s, row.ttfo_s, row.tpot_s, row.e2e_s)),
+            *(_percentiles(getattr(row, f"{metric}_s")) for metric in LATENCIES),
         )
     return table
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from benchmarks.grounding.judged import JudgedFile
-from collector.contract import Outcome
+from collector.contract import LATENCIES, Outcome
 from evals import policy
 from evals.evaluators.groundedness.model import SHARPNESS, shipped
 from evals.evidence import Evidence, PerPosition, Side
@@ -177,10 +177,7 @@ def _side(grounded: Floats, turn: int) -> Side:
         failed=no,
         start_unix_ns=2 * np.arange(n) + (np.arange(n) + turn) % 2,
         client_lag_s=none,
-        ttft_s=none,
-        ttfo_s=none,
-        tpot_s=none,
-        e2e_s=none,
+        seconds=dict.fromkeys(LATENCIES, none),
         output_tokens=none,
         times_flagged=no,
         counts_usable=no,

@@ -141,7 +141,7 @@ def _table(evidence: Evidence) -> Table:
         columns |= {
             f"{arm}_trace_id": pa.array(["0" * 32] * PAIRS),
             f"{arm}_start_unix_ns": pa.array(side.start_unix_ns),
-            f"{arm}_ttft_s": pa.array(side.ttft_s),
+            f"{arm}_ttft_s": pa.array(side.seconds["ttft"]),
             f"{arm}_duplicates": pa.array(np.zeros(PAIRS, dtype=np.int64)),
         }
     return Table.read(pa.table(columns))

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.simulation import laws
 from benchmarks.simulation.methods import Rate
-from collector.contract import Outcome
+from collector.contract import LATENCIES, Outcome
 from evals import policy
 from evals.evidence import Evidence, PerPosition, Side
 from evals.gate.release import judge_cells, release_outcome
@@ -99,10 +99,7 @@ def side_of(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: 
         failed=no,
         start_unix_ns=2 * np.arange(n) + first,
         client_lag_s=none,
-        ttft_s=ttft_s,
-        ttfo_s=none,
-        tpot_s=none,
-        e2e_s=none,
+        seconds={**dict.fromkeys(LATENCIES, none), "ttft": ttft_s},
         output_tokens=none,
         times_flagged=no,
         counts_usable=no,

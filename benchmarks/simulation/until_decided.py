@@ -91,6 +91,9 @@ def drawn(law: Law, rng: np.random.Generator, a_cohort: int) -> Evidence:
         )
         evidence = replace(evidence, baseline=baseline, candidate=candidate)
     if law.slower != 1:
-        slow = replace(evidence.candidate, ttft_s=evidence.candidate.ttft_s * law.slower)
+        seconds = evidence.candidate.seconds
+        slow = replace(
+            evidence.candidate, seconds={**seconds, "ttft": seconds["ttft"] * law.slower}
+        )
         evidence = replace(evidence, candidate=slow)
     return evidence

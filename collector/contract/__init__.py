@@ -85,6 +85,7 @@ from collector.contract.sampler import not_modelled
 from collector.contract.sampler import read as read_sampler
 from collector.contract.sampler import write as write_sampler
 from collector.contract.verdict import (
+    LATENCIES,
     Acceptance,
     AnswerValidity,
     ArmCapacity,
@@ -94,6 +95,7 @@ from collector.contract.verdict import (
     DivergedAnswers,
     DraftsAtLoad,
     Finding,
+    LatencyName,
     LaunchCounts,
     LoadAdaptation,
     LoadAdaptationName,
@@ -128,7 +130,7 @@ from collector.contract.watch import (
     WatchUpdate,
 )
 
-__all__ = [
+__all__ = [  # noqa: RUF022  # in the order of ASCII
     "Acceptance",
     "AcceptanceWatch",
     "AnswerValidity",
@@ -166,6 +168,8 @@ __all__ = [
     "Finding",
     "Generation",
     "InputBands",
+    "LATENCIES",
+    "LatencyName",
     "LaunchCounts",
     "Lease",
     "LeaseRenewal",

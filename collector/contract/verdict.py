@@ -5,8 +5,9 @@ does not exist is `None`, never an extreme number.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Final, NamedTuple
 
 from collector.contract.change import Change
 from collector.contract.family import Family
@@ -115,6 +116,19 @@ class Percentiles:
     p99: float | None
 
 
+class LatencyName(NamedTuple):
+    """The names of a latency, which are the same in tables, policies, reports and pages."""
+
+    short: str
+    title: str
+    """Title of a column of a plain table."""
+    words: str
+
+
+def _names(short: str, title: str, words: str) -> Mapping[str, LatencyName]:
+    return {"latency": LatencyName(short, title, words)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmLatency:
     """Latency of one arm in one scope, over the paired generations that succeeded, in seconds."""
@@ -123,11 +137,24 @@ class ArmLatency:
     arm: Arm
     generations: int
     errors: int
-    ttft_s: Percentiles
-    ttfo_s: Percentiles
+    ttft_s: Percentiles = field(metadata=_names("TTFT", "First token", "time to first token"))
+    ttfo_s: Percentiles = field(
+        metadata=_names("TTFO", "First output token", "time to first output token")
+    )
     """Time to the first token of the answer; `ttft_s` may be that of the reasoning before it."""
-    tpot_s: Percentiles
-    e2e_s: Percentiles
+    tpot_s: Percentiles = field(metadata=_names("TPOT", "Each token", "time per output token"))
+    e2e_s: Percentiles = field(metadata=_names("end to end", "End to end", "end-to-end latency"))
+
+
+LATENCIES: Final[Mapping[str, LatencyName]] = {
+    one.name.removesuffix("_s"): one.metadata["latency"]
+    for one in fields(ArmLatency)
+    if "latency" in one.metadata
+}
+"""Single source of truth for the latencies that are judged and reported, by metric.
+
+A latency's values are in the field `{metric}_s` of `Generation`, in seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

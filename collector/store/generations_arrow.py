@@ -34,7 +34,7 @@ def schema(extras: Extras) -> pa.Schema:
 
     With content also the content's fields; with scores also a list column `scores`.
     """
-    fields = [(name, _type(name)) for name in extras.fields]
+    fields = [(name, arrow_type(name)) for name in extras.fields]
     if extras.content_of is not None:
         fields += [(name, kind) for name, kind in _content_types().items()]
     if extras.scores:
@@ -83,7 +83,7 @@ def batches(
 # Any: a sequence of rows.
 def _fields(rows: list[Row[Any]] | Any, names: tuple[str, ...]) -> Iterator[pa.Array]:
     for name, values in zip(names, list(zip(*rows, strict=True))[2:], strict=True):
-        yield pa.array(_READERS.get(name, tuple)(values), _type(name))
+        yield pa.array(_READERS.get(name, tuple)(values), arrow_type(name))
 
 
 def _contents(texts: list[Content | None]) -> Iterator[pa.Array]:
@@ -104,7 +104,8 @@ def _plain(score: Score, name: str) -> Any:  # Any: of the column's type
     return [to_document(span) for span in value] if name == "spans" and value else value
 
 
-def _type(name: str) -> pa.DataType:
+def arrow_type(name: str) -> pa.DataType:
+    """Return the type of a generation's column."""
     if name in LISTS:
         of_counts = name in WIRE and WIRE[name].form is Form.INTEGERS
         return pa.list_(pa.int64() if of_counts else pa.string())

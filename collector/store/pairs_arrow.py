@@ -10,57 +10,35 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlalchemy import Row, func, select
 
-from collector.contract import PairKey, to_document
+from collector.contract import LATENCIES, PairKey, to_document
 from collector.data_hash import SENTINELS
 from collector.memo import of_short_texts
 from collector.store import pairing, scores, sentinels
 from collector.store.engine import Store
+from collector.store.generations_arrow import arrow_type
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
-COLUMNS = (
-    g.c.cohort,
-    g.c.end_unix_ns,
-    g.c.error_type,
-    g.c.ttft_s,
-    g.c.ttfo_s,
-    g.c.tpot_s,
-    g.c.input_tokens,
-    g.c.cached_input_tokens,
-    g.c.output_tokens,
-    g.c.fallback,
-    g.c.counts_usable,
-    g.c.spec_method,
-    g.c.spec_steps,
-    g.c.spec_draft_tokens,
-    g.c.spec_accepted_tokens,
-    g.c.spec_draft_tokens_per_pos,
-    g.c.spec_accepted_tokens_per_pos,
-    g.c.spec_acceptance_histogram,
-    g.c.quality,
-    g.c.client_lag_s,
-    g.c.request_model,
-    g.c.response_model,
-    g.c.temperature,
-    g.c.top_p,
-    g.c.top_k,
-    g.c.sampler,
-    g.c.max_tokens,
-    g.c.seed,
-    g.c.fingerprint,
-    g.c.spec_lossless,
-    g.c.carries,
-    g.c.workload,
-    g.c.concurrency,
-    g.c.launch,
-    g.c.look,
-    g.c.looks,
-    g.c.change,
-    g.c.conversation_id,
-    g.c.turn,
-    g.c.own_history,
-    g.c.price,
+_ADDED = {"e2e_s": pa.float64(), "speculated": pa.bool_(), "duplicates": pa.int64()}
+"""Fields of a side that are computed."""
+_FIELDS = (
+    "trace_id", "span_id", "start_unix_ns", "error_type", *(f"{name}_s" for name in LATENCIES),
+    "input_tokens", "cached_input_tokens", "output_tokens", "fallback", "counts_usable",
+    "speculated", "spec_steps", "spec_draft_tokens", "spec_accepted_tokens",
+    "spec_draft_tokens_per_pos", "spec_accepted_tokens_per_pos", "quality", "client_lag_s",
+    "request_model", "response_model", "temperature", "top_p", "top_k", "sampler", "max_tokens",
+    "seed", "fingerprint", "spec_lossless", "spec_method", "carries", "workload", "concurrency",
+    "launch", "look", "looks", "change", "conversation_id", "turn", "own_history", "price",
+    "cohort", "duplicates",
+)  # fmt: skip
+"""Fields that a table of pairs has for each side."""
+_TYPES = {name: _ADDED.get(name) or arrow_type(name) for name in _FIELDS}
+COLUMNS = tuple(
+    g.c[name]
+    for name in (*_FIELDS, "end_unix_ns", "spec_acceptance_histogram")
+    if name not in _ADDED
 )
+"""Columns to read for `arrays`."""
 _COUNTS = (
     "spec_steps",
     "spec_draft_tokens",
@@ -129,7 +107,7 @@ def schema(metrics: Sequence[str]) -> pa.Schema:
     """Return the columns of a table of pairs."""
     fields = [("prompt_id", pa.string()), ("repeat", pa.int64()), ("cohort", pa.string())]
     for side in ("baseline", "candidate"):
-        fields += [(f"{side}_{name}", kind) for name, kind in _types().items()]
+        fields += [(f"{side}_{name}", kind) for name, kind in _TYPES.items()]
         fields += [(f"{side}_{name}", kind) for name, kind in _of_scores(metrics)]
     return pa.schema(fields)
 
@@ -185,7 +163,7 @@ def arrays(
         ([p.candidate for p in pairs], [p.candidate_duplicates for p in pairs]),
     ):
         values = _side(rows) | {"duplicates": duplicates}
-        found += [pa.array(values[name], kind) for name, kind in _types().items()]
+        found += [pa.array(values[name], kind) for name, kind in _TYPES.items()]
         for metric in metrics:
             by_id = scored.get(metric, {})
             latest = [by_id.get(id_, scores.NO_SCORE) for id_ in values["id"]]
@@ -222,57 +200,6 @@ def _side(rows: Sequence[Row[Any] | None]) -> dict[str, Sequence[Any]]:  # Any: 
     for name in ("trace_id", "span_id"):
         values[name] = [None if id_ is None else id_.hex() for id_ in values[name]]
     return values
-
-
-def _types() -> dict[str, pa.DataType]:
-    number, count, text, flag = pa.float64(), pa.int64(), pa.string(), pa.bool_()
-    return {
-        "trace_id": text,
-        "span_id": text,
-        "start_unix_ns": count,
-        "error_type": text,
-        "ttft_s": number,
-        "ttfo_s": number,
-        "tpot_s": number,
-        "e2e_s": number,
-        "input_tokens": count,
-        "cached_input_tokens": count,
-        "output_tokens": count,
-        "fallback": flag,
-        "counts_usable": flag,
-        "speculated": flag,
-        "spec_steps": count,
-        "spec_draft_tokens": count,
-        "spec_accepted_tokens": count,
-        "spec_draft_tokens_per_pos": pa.list_(count),
-        "spec_accepted_tokens_per_pos": pa.list_(count),
-        "quality": pa.list_(text),
-        "client_lag_s": number,
-        "request_model": text,
-        "response_model": text,
-        "temperature": number,
-        "top_p": number,
-        "top_k": count,
-        "sampler": text,
-        "max_tokens": count,
-        "seed": count,
-        "fingerprint": text,
-        "spec_lossless": flag,
-        "spec_method": text,
-        "carries": text,
-        "workload": text,
-        "concurrency": count,
-        "launch": text,
-        "look": count,
-        "looks": text,
-        "change": text,
-        "conversation_id": text,
-        "turn": count,
-        "own_history": flag,
-        "price": text,
-        "cohort": text,
-        "duplicates": count,
-    }
 
 
 def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:

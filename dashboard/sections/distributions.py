@@ -3,19 +3,14 @@
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Arm, RolloutOverview
+from collector.contract import LATENCIES, Arm, RolloutOverview
 from dashboard import address, charts, markup, reading, words
 from dashboard.drawing import draw
 from dashboard.sections.traffic import WINDOWS, window_start_s
 from dashboard.source import Source
 from evals import distributions
 
-_METRICS = {
-    "ttft_s": "TTFT: time to first token",
-    "ttfo_s": "TTFO: time to first output token",
-    "tpot_s": "TPOT: time per output token",
-    "e2e_s": "End to end",
-}
+_METRICS = {f"{metric}_s": words.latency(metric) for metric in LATENCIES}
 READ_UNASKED = 20_000
 """Up to this many pairs, score changes are shown without a click."""
 

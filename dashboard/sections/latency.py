@@ -4,19 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from collector.contract import Arm, ArmLatency, Finding, Percentiles
+from collector.contract import LATENCIES, Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
 
-_FIELDS = (
-    ("ttft_s", "TTFT: time to first token"),
-    ("ttfo_s", "TTFO: time to first output token"),
-    ("tpot_s", "TPOT: time per output token"),
-    ("e2e_s", "End to end"),
-)
 _Key = tuple[str | None, str, str]
-_SHORT = {"ttft_s": "TTFT", "ttfo_s": "TTFO", "tpot_s": "TPOT", "e2e_s": "End to end"}
 
 
 def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
@@ -35,11 +28,12 @@ def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
         )
     )
     with st.container(key="charts-latency"):
-        places = st.columns(len(_FIELDS))
-    for column, (field, title) in zip(places, _FIELDS, strict=True):
+        places = st.columns(len(LATENCIES))
+    for column, metric in zip(places, LATENCIES, strict=True):
+        title = words.latency(metric)
         with column:
             st.html(markup.heading(title))
-            draw(charts.latency_range(latency, field), alt=f"{title}, by cohort and arm")
+            draw(charts.latency_range(latency, f"{metric}_s"), alt=f"{title}, by cohort and arm")
     ratios = {(f.cohort, f.metric, f.stat): f for f in findings}
     rows = [row(item, ratios) for item in latency]
     st.html(markup.table("Latency, exact percentiles (R-7)", columns(), rows))
@@ -53,9 +47,9 @@ def columns() -> list[TableColumn]:
         TableColumn("Generations", number=True),
         TableColumn("Errors", number=True),
     ]
-    for field, _ in _FIELDS:
-        made.append(TableColumn(_SHORT[field], "n", number=True))
-        made += [TableColumn(_SHORT[field], name, number=True) for name in ("p50", "p95", "p99")]
+    for metric in LATENCIES:
+        short = words.capitalized(words.metric(metric))
+        made += [TableColumn(short, name, number=True) for name in ("n", "p50", "p95", "p99")]
     return made
 
 
@@ -67,12 +61,12 @@ def row(item: ArmLatency, ratios: Mapping[_Key, Finding]) -> list[TableCell]:
         markup.numeric(words.count(item.generations), item.generations),
         markup.numeric(words.count(item.errors), item.errors),
     ]
-    for field, _ in _FIELDS:
-        percentiles: Percentiles = getattr(item, field)
+    for metric in LATENCIES:
+        percentiles: Percentiles = getattr(item, f"{metric}_s")
         cells.append(markup.numeric(words.count(percentiles.n), percentiles.n))
         for name in ("p50", "p95", "p99"):
             seconds: float | None = getattr(percentiles, name)
-            key = (item.cohort, field.removesuffix("_s"), f"{name}_ratio")
+            key = (item.cohort, metric, f"{name}_ratio")
             finding = ratios.get(key) if item.arm is Arm.CANDIDATE else None
             cells.append(markup.numeric(_time(seconds, finding), seconds))
     return cells

@@ -2,7 +2,7 @@
 
 from zoneinfo import ZoneInfo
 
-from collector.contract import Generation, Pair, Score
+from collector.contract import LATENCIES, Generation, Pair, Score
 from dashboard import markup, words
 from dashboard.markup import Html, TableCell, TableColumn
 
@@ -71,10 +71,10 @@ def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Table
     }
     cells = {name: TableCell(words.count(n), n) for name, n in names.items()}
     times = {
-        "TTFT": None if side is None else side.ttft_s,
-        "TTFO": None if side is None else side.ttfo_s,
-        "TPOT": None if side is None else side.tpot_s,
-        "End to end": None if side is None else side.e2e_s,
+        words.capitalized(words.metric(metric)): (
+            None if side is None else getattr(side, f"{metric}_s")
+        )
+        for metric in LATENCIES
     }
     cells |= {name: TableCell(words.milliseconds(s), s) for name, s in times.items()}
     said = {

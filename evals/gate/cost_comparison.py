@@ -190,7 +190,7 @@ def _rejected_drafts(
     unknown = _plain_steps_unknown(baseline, timed, used)
     if unknown is not None:
         return _Estimate(notes=(unknown,))
-    price = costs.candidate[used].sum() / candidate.e2e_s[used].sum() * _MILLION
+    price = costs.candidate[used].sum() / candidate.seconds["e2e"][used].sum() * _MILLION
 
     def spent(m: FloatColumn) -> float:
         seconds, passes, accepted, drafted, tokens, plain_s, plain = m
@@ -222,11 +222,11 @@ def _draft_samples(baseline: Side, candidate: Side, used: BoolColumn) -> list[Fl
     accepted = candidate.accepted_tokens[used].astype(np.float64)
     plain = baseline.output_tokens[used] - 1
     return [
-        candidate.tpot_s[used] * later,
+        candidate.seconds["tpot"][used] * later,
         np.maximum(later - accepted, np.maximum(candidate.steps[used], 0)),
         accepted,
         candidate.draft_tokens[used].astype(np.float64),
         candidate.output_tokens[used],
-        baseline.tpot_s[used] * plain,
+        baseline.seconds["tpot"][used] * plain,
         plain,
     ]

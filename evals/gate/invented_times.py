@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collector.contract import Reason
-from evals.evidence import LATENCIES, Evidence, FloatColumn, Side
+from collector.contract import LATENCIES, Reason
+from evals.evidence import Evidence, FloatColumn, Side
 from evals.gate.measured import Obstacle
 from evals.policy_rules import METRICS
 

@@ -21,9 +21,9 @@ def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's answers did not last as long as their tokens took."""
     for side, arm in evidence.arms:
         with np.errstate(invalid="ignore"):
-            tokens_s = side.ttft_s + side.tpot_s * (side.output_tokens - 1)
+            tokens_s = side.seconds["ttft"] + side.seconds["tpot"] * (side.output_tokens - 1)
             known = np.isfinite(tokens_s + side.latency_s("e2e")) & (side.output_tokens > 1)
-        streamed, lasted = tokens_s[known], side.e2e_s[known]
+        streamed, lasted = tokens_s[known], side.seconds["e2e"][known]
         ratio = np.exp(np.abs(np.log(np.maximum(streamed, 1e-9) / lasted)))
         ratio[np.abs(streamed - lasted) <= _SLACK_S] = 1.0
         off, far = ratio > _OFF, ratio > _FAR_OFF

@@ -81,7 +81,7 @@ def _at_extreme(cell: Cell, side: Side, known: BoolColumn, *, larger: bool) -> S
     slower = larger == (cell.metric.kind == "cost")
     return replace(
         side,
-        e2e_s=extreme(side.e2e_s, most=slower),
+        seconds={**side.seconds, "e2e": extreme(side.seconds["e2e"], most=slower)},
         output_tokens=extreme(side.output_tokens, most=not slower),
     )
 
@@ -123,8 +123,8 @@ def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price:
     if cell.metric.kind == "tokens":
         return ArmSums(tokens, None, effect_of)
     if cell.metric.kind == "throughput":
-        return ArmSums(tokens, side.e2e_s[rows], effect_of)
-    return ArmSums(side.e2e_s[rows], tokens, effect_of, price)
+        return ArmSums(tokens, side.seconds["e2e"][rows], effect_of)
+    return ArmSums(side.seconds["e2e"][rows], tokens, effect_of, price)
 
 
 def prices_of(evidence: Evidence, policy: Policy) -> HourlyPrices:

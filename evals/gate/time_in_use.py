@@ -25,11 +25,11 @@ class TimeInUse(NamedTuple):
 
 def time_in_use(side: Side, rows: BoolColumn | None = None) -> TimeInUse:
     """Return the time of an arm's answers with usable durations, or of those in the mask."""
-    timed = side.present & ~side.times_flagged & ~side.fallback & (side.e2e_s > 0)
+    timed = side.present & ~side.times_flagged & ~side.fallback & (side.seconds["e2e"] > 0)
     timed &= True if rows is None else rows
     order = np.argsort(side.start_unix_ns[timed], kind="stable")
     start_ns = side.start_unix_ns[timed][order]
-    end_ns = start_ns + np.rint(side.e2e_s[timed][order] * 1e9).astype(np.int64)
+    end_ns = start_ns + np.rint(side.seconds["e2e"][timed][order] * 1e9).astype(np.int64)
     if len(start_ns) == 0:
         return TimeInUse(0.0, 0.0, 0.0)
     reached_ns = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest, ks_2samp
 
-from collector.contract import Reason
-from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
+from collector.contract import LATENCIES, Reason
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cache_cells import cached_share
 from evals.gate.capacity import other_loads
