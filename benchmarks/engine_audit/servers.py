@@ -37,7 +37,9 @@ class Servers:
             wanted = HttpRoute.model_validate(route | filled)
             started = contextlib.ExitStack()
             log = self._logs / f"{name}.{arm.value}.log"
-            running = started.enter_context(serving(wanted, k=0, log=log))
+            running = started.enter_context(
+                serving(wanted, key=f"{name}: {arm.value}.start", k=0, log=log)
+            )
             self._open[arm] = command, running, started
         return self._open[arm][1].model_dump(mode="json", exclude_defaults=True)
 

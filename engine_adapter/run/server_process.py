@@ -29,12 +29,13 @@ _LAUNCH_BYTES = 6
 
 
 @contextlib.contextmanager
-def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
+def serving(route: HttpRoute, *, key: str, k: int, log: Path) -> Iterator[HttpRoute]:
     """Start a route's server; yield the route with the server's URL and a new launch name.
 
     `{port}` is replaced by a free port and `{k}` by the number of draft tokens. The command's
     output goes to the log. A route without `start` is yielded as it is. Raises `EngineSetupError`
-    if the command ends, or does not answer within `start_timeout_s`.
+    if the command ends, or does not answer within `start_timeout_s`; `key` is the command's place,
+    such as `rollout.yaml: candidate.start`.
     """
     if route.start is None:
         yield route
@@ -56,10 +57,10 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
             )
         except OSError as exc:
             raise EngineSetupError(
-                f"start: {command[0]!r} cannot be run: {exc.strerror}; give its whole path"
+                f"{key}: {command[0]!r} cannot be run: {exc.strerror}; give its whole path"
             ) from exc
         try:
-            _await_answer(process, filled, route.start_timeout_s, log)
+            _await_answer(process, filled, route.start_timeout_s, key, log)
             yield filled
         finally:
             _stop(process)
@@ -83,7 +84,8 @@ def all_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) ->
             if isinstance(route, HttpRoute) and route.start is not None:
                 require_no_k(name, route.start, drafts)
                 log = file.with_name(f"{file.name}.{name}{number}.log")
-                routes[name] = started.enter_context(serving(route, k=drafts, log=log))
+                key = f"{file}: {'arms.' if name in rollout.arms else ''}{name}.start"
+                routes[name] = started.enter_context(serving(route, key=key, k=drafts, log=log))
         yield rollout.with_routes(routes)
 
 
@@ -109,13 +111,13 @@ def _free_port() -> int:
 
 
 def _await_answer(
-    process: "subprocess.Popen[bytes]", route: HttpRoute, within_s: float, log: Path
+    process: "subprocess.Popen[bytes]", route: HttpRoute, within_s: float, key: str, log: Path
 ) -> None:
     deadline_s = time.monotonic() + within_s
     while time.monotonic() < deadline_s:
         if process.poll() is not None:
             raise EngineSetupError(
-                f"start: the server ended with exit code {process.returncode}: {_last_line(log)}; "
+                f"{key}: the server ended with exit code {process.returncode}: {_last_line(log)}; "
                 f"see {log}"
             )
         with contextlib.suppress(httpx.HTTPError):
@@ -125,7 +127,7 @@ def _await_answer(
                 return
         time.sleep(_ASK_EVERY_S)
     raise EngineSetupError(
-        f"start: nothing answers at {route.url}/models within {within_s:g} s; see {log}, or raise "
+        f"{key}: nothing answers at {route.url}/models within {within_s:g} s; see {log}, or raise "
         "`start_timeout_s`"
     )
 

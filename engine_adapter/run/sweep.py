@@ -73,11 +73,10 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
     if rollout.load.launches > 1:
         _run_by_launch(file, rollout, plan, begin=begin, show=show, done=done)
         return
-    with _served(rollout.baseline, 0, _log(file, "baseline")) as baseline:
+    with _served(file, Arm.BASELINE, rollout.baseline, 0) as baseline:
         for k in plan.ks:
             route = baseline if k == 0 else _candidate(rollout, k, plan.urls)
-            log = _log(file, "candidate" if k is None else f"k{k}")
-            with _served(route, k, log) as candidate:
+            with _served(file, Arm.CANDIDATE, route, k) as candidate:
                 for concurrency in plan.concurrencies:
                     made = _configured(rollout, k, concurrency, baseline, candidate)
                     begin(made)
@@ -102,8 +101,8 @@ def run_rates(  # one argument a step of the search
     require_collector(rollout.collector.url)
     opener = EngineOpener()
     with (
-        _served(rollout.baseline, 0, _log(file, "baseline")) as baseline,
-        _served(candidate, None, _log(file, "candidate")) as served,
+        _served(file, Arm.BASELINE, rollout.baseline, 0) as baseline,
+        _served(file, Arm.CANDIDATE, candidate, None) as served,
     ):
         while (rate := following()) is not None:
             made = _at_rate(rollout, rate, baseline, served)
@@ -238,13 +237,10 @@ def _candidate(rollout: Rollout, k: int | None, urls: Mapping[int, str]) -> Rout
 
 
 @contextlib.contextmanager
-def _served(route: Route, k: int | None, log: Path) -> Iterator[Route]:
+def _served(file: Path, arm: Arm, route: Route, k: int | None) -> Iterator[Route]:
     if isinstance(route, HttpRoute):
-        with serving(route, k=k or 0, log=log) as served:
+        log = file.with_name(f"{file.name}.{f'k{k}' if k else arm.value}.log")
+        with serving(route, key=f"{file}: {arm.value}.start", k=k or 0, log=log) as served:
             yield served
     else:
         yield route
-
-
-def _log(file: Path, what: str) -> Path:
-    return file.with_name(f"{file.name}.{what}.log")

@@ -190,10 +190,13 @@ def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("no-such-program {port} {k}", "'no-such-program' cannot be run: No such file"),
+        (
+            "no-such-program {port} {k}",
+            "rollout.yaml: candidate.start: 'no-such-program' cannot be run: No such file",
+        ),
         (
             f"{sys.executable} -c \"raise SystemExit('CUDA out of memory {{k}} {{port}}')\"",
-            "ended with exit code 1: CUDA out of memory 2",
+            "candidate.start: the server ended with exit code 1: CUDA out of memory 2",
         ),
         ("serve {port}", "nothing serves k = 2; give a command with {k}"),
     ],
