@@ -19,10 +19,12 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import norm
+from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulation import laws
+from benchmarks.simulation.launches import FAST, SLOWER
 from benchmarks.simulation.release import POLICY
 from benchmarks.simulation.until_decided import (
     Ended,
@@ -36,6 +38,7 @@ from collector.contract import Outcome
 from engine_adapter.run.look_plan import SHARES
 from evals import policy as policies
 from evals.gate.at_looks import FAIL_POWER, PASS_POWER
+from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats.bets import log_e_path
 from evals.stats.sequential import spent_levels
@@ -121,6 +124,32 @@ def share_at_the_margin(rollouts: int, seed: int) -> Iterator[dict[str, object]]
         }
 
 
+def a_launch_a_look(rollouts: int, seed: int) -> Iterator[dict[str, object]]:
+    """Simulate how often any look passes, or fails, a time at its margin, over launches.
+
+    Each launch is fast or 27 % slower, in both arms alike, and a look has one more of them. From
+    the third on the limits are Student's t over the launches' ratios.
+    """
+    for launches in (5, 10, 20):
+        rng = np.random.default_rng([seed, launches, 7])
+        modes = np.where(rng.random((2, launches, rollouts)) < FAST, 0.0, math.log(SLOWER))
+        logs = modes[0] - modes[1] + rng.normal(0, 0.03, (launches, rollouts))
+        shares = tuple(round(100 * (n + 1) / launches) for n in range(launches))
+        to_pass, to_fail = (spent_levels(shares, 0.05, power) for power in (PASS_POWER, FAIL_POWER))
+        passes, fails = np.zeros((2, rollouts), dtype=np.bool_)
+        for n in range(ENOUGH, launches + 1):
+            seen = logs[:n]
+            t = seen.mean(axis=0) / (seen.std(axis=0, ddof=1) / math.sqrt(n))
+            passes |= student.cdf(t, n - 1) <= to_pass[n - 1]
+            fails |= student.sf(t, n - 1) <= to_fail[n - 1]
+        yield {
+            "law": f"times at the margin, {launches} launches, one a look",
+            "rollouts": rollouts,
+            "wrong_passes": float(passes.mean()),
+            "wrong_fails": float(fails.mean()),
+        }
+
+
 def _pooled(policy: Policy) -> Policy:
     return replace(policy, rules=tuple(r for r in policy.rules if r.scope == "pooled"))
 
@@ -159,6 +188,7 @@ def main() -> None:
         print(json.dumps(errors(law, metric, stat, options.errors, options.seed)), flush=True)
     for row in (
         *share_at_the_margin(20 * options.errors, options.seed),
+        *a_launch_a_look(20 * options.errors, options.seed),
         *by_e_values(options.errors, options.seed),
     ):
         print(json.dumps(row), flush=True)

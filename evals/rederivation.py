@@ -12,7 +12,6 @@ from collector.contract import EvidencePart, StoredVerdict, Verdict
 from collector.data_hash import pairs_hash
 from evals import policy as policies
 from evals.errors import EvalsError
-from evals.evidence import Evidence
 from evals.gate import decide
 from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
@@ -43,17 +42,13 @@ def why_not(client: Client, stored: StoredVerdict, rescore: str | None = None) -
 
 
 def _decide_again(client: Client, verdict: Verdict, policy: Policy, rescore: str | None) -> Verdict:
-    lossless = policy.lossless
-    comparer = None if lossless is None else Comparer(rescore, lossless.tolerance)
-    evidence = dict[bool, Evidence]()
-    for part in sorted(verdict.evidence, key=lambda part: not part.control):
-        table = _table(client, part)
-        if comparer is not None:
-            compared = comparer.control if part.control else comparer.rollout
-            table = compared(client, part.rollout, table)
-        evidence[part.control] = from_table(table)
-    control = evidence.get(True)
-    return decide(evidence[False], policy, rollout=verdict.rollout, control=control)
+    given = {part.control: (part.rollout, _table(client, part)) for part in verdict.evidence}
+    table, equal = given[False][1], given[True][1] if True in given else None
+    if policy.lossless is not None:
+        comparer = Comparer(rescore, policy.lossless.tolerance)
+        table, equal = comparer.compared(client, dict([given[False]]), given.get(True))
+    control = None if equal is None else from_table(equal)
+    return decide(from_table(table), policy, rollout=verdict.rollout, control=control)
 
 
 def _table(client: Client, part: EvidencePart) -> Table:

@@ -1,7 +1,7 @@
 """Answers to sentinels: prompts that a run asks again and again."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,6 +62,14 @@ def series_of(asks: Iterable[SentinelAsk], preceding: PrecedingOf) -> tuple[Sent
         _series(sorted(found, key=lambda ask: ask.start_unix_ns), preceding)
         for _, found in sorted(grouped.items())
     )
+
+
+def asked_until(unix_ns: int, every: Iterable[SentinelSeries]) -> Iterator[SentinelSeries]:
+    """Yield the series without requests that began later, and without series that lose all."""
+    for one in every:
+        kept = sum(ask.start_unix_ns <= unix_ns for ask in one.asks)
+        if kept:
+            yield one._replace(asks=one.asks[:kept], preceding=one.preceding[:kept])
 
 
 def _series(asks: Sequence[SentinelAsk], preceding: PrecedingOf) -> SentinelSeries:

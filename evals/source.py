@@ -1,6 +1,7 @@
 """Load a rollout's evidence from the collector, and judge it."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from collector.client import Client
 from collector.columns import Table
@@ -8,6 +9,7 @@ from collector.contract import Verdict
 from evals.evidence import Evidence
 from evals.evidence_parts import parts_of, with_part
 from evals.gate import decide
+from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.rollouts import require
@@ -29,10 +31,33 @@ def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> Table:
     return with_part(client.pairs_table(rollout, younger_than=younger_than), rollout)
 
 
+class Compared(NamedTuple):
+    """What a rollout is compared with, beside its baseline."""
+
+    control: str | None = None
+    """The A/A rollout."""
+    comparer: Comparer | None = None
+    """Compares the answers themselves, for a lossless policy."""
+
+    def tables(self, client: Client, rollout: str) -> tuple[Table, Table | None]:
+        """Return the rollout's table of pairs and the A/A control's; raises like `load_pairs`."""
+        table = load_pairs(client, rollout)
+        equal = None if self.control is None else (self.control, load_pairs(client, self.control))
+        if self.comparer is not None:
+            return self.comparer.compared(client, {rollout: table}, equal)
+        return table, None if equal is None else equal[1]
+
+
 def judge(client: Client, rollout: str, policy: Policy, *, control: str | None = None) -> Verdict:
     """Judge a rollout from the collector's data; does not post the verdict."""
-    table = load_pairs(client, rollout)
-    equal = None if control is None else load_pairs(client, control)
+    return judge_tables(client, rollout, policy, Compared(control).tables(client, rollout))
+
+
+def judge_tables(
+    client: Client, rollout: str, policy: Policy, tables: tuple[Table, Table | None]
+) -> Verdict:
+    """Judge a rollout's table of pairs, and the A/A control's; does not post the verdict."""
+    table, equal = tables
     verdict = decide(
         from_table(table),
         policy,

@@ -15,7 +15,7 @@ from evals.gate.at_looks import findings_at, looks_taken
 from evals.gate.cells import plan
 from evals.gate.release import judge_cells, release_outcome
 from evals.policy import Policy
-from evals.until_decided import chosen
+from evals.until_decided import Design, chosen
 
 
 class Ended(NamedTuple):
@@ -52,7 +52,7 @@ def until_decided(evidence: Evidence, policy: Policy) -> Ended:
             [look for look in of if look.number <= _reached(cell.cohort, taken)]
             for cell, of in zip(cells, every, strict=True)
         ]
-        found = chosen(findings_at(cells, seen, evidence, policy), taken, looks.count)
+        found = chosen(findings_at(cells, seen, evidence, policy), taken, Design(looks.count))
         if not found.cohorts:
             pairs = sum(looks.pairs[c][n - 1] for c, n in taken.items() if n)
             return Ended(found.outcome, pairs)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from collector.contract import Arm, Verdict, to_document
+from collector.contract import Arm
 from engine_adapter.cli import registration
 from engine_adapter.cli.options import FAILED, UNUSABLE, Launch
 from engine_adapter.engines import EngineOpener
@@ -34,7 +34,7 @@ from engine_adapter.run.server_process import all_serving
 from engine_adapter.run.telemetry import require_collector
 
 if TYPE_CHECKING:
-    from engine_adapter.cli.until_decided import Judge
+    from engine_adapter.cli.until_decided import Decided, Judge
 
 _INTERRUPTED = 130
 
@@ -86,12 +86,29 @@ def run(  # noqa: PLR0913  # one argument an option
             "a number of pairs."
         ),
     ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(help="With --until-decided: an A/A rollout, which must show no difference."),
+    ] = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option(
+            help="With --until-decided: the baseline's model, to rescore where answers differ."
+        ),
+    ] = None,
+    rescore_draft: Annotated[
+        str | None,
+        typer.Option(
+            help="With --until-decided: the draft model, to see sampled tokens that it finds too "
+            "likely."
+        ),
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
             "--json",
             help="Print the counts and how late requests were sent as JSON; with "
-            "--until-decided, the verdict too.",
+            "--until-decided, the verdicts too.",
         ),
     ] = False,
 ) -> None:
@@ -106,8 +123,9 @@ def run(  # noqa: PLR0913  # one argument an option
     Example: draftgate run rollout.yaml --until-decided --budget 2h
     """
     errors = Console(stderr=True)
-    if budget is not None and not until_decided:
-        raise typer.BadParameter("goes with --until-decided", param_hint="--budget")
+    looking = _Looking(budget, control, rescore, rescore_draft)
+    if not until_decided and (given := looking.given):
+        raise typer.BadParameter("goes with --until-decided", param_hint=given)
     again = f"draftgate run {file}{' --until-decided' if until_decided else ''}" if keep else None
     with _usable(errors, again):
         rollout = _read(file, collector, launch)
@@ -121,7 +139,7 @@ def run(  # noqa: PLR0913  # one argument an option
                 rollout.collector.url, rollout.rollout, chosen, rollout.change, rollout.family
             )
             errors.print(said, markup=False, soft_wrap=True)
-            judge = _judge(rollout, chosen, budget, errors) if until_decided else None
+            judge = _judge(rollout, chosen, looking, errors) if until_decided else None
             counts = replay_with_progress(
                 rollout,
                 errors,
@@ -129,16 +147,31 @@ def run(  # noqa: PLR0913  # one argument an option
                 serve=lambda number: all_serving(file, rollout, launch=number),
                 until=None if judge is None else judge.until,
             )
-            verdict = None if judge is None else judge.verdict()
+            decided = None if judge is None else judge.decided()
     if as_json:
-        typer.echo(_as_json(rollout, counts, verdict))
+        typer.echo(_as_json(rollout, counts, decided))
     else:
-        typer.echo(_in_words(rollout, counts, following=verdict is None))
+        typer.echo(_in_words(rollout, counts, following=decided is None))
     _print_doubts(counts, errors)
-    if verdict is not None:
-        _end(verdict, counts, quiet=as_json)
+    if decided is not None:
+        decided.end(budget_reached=counts.budget_reached, quiet=as_json)
     if counts.failures:
         raise typer.Exit(FAILED)
+
+
+class _Looking(NamedTuple):
+    """The options that go with `--until-decided`."""
+
+    budget: str | None
+    control: str | None
+    rescore: str | None
+    rescore_draft: str | None
+
+    @property
+    def given(self) -> str | None:
+        """The first option that was given, by its name."""
+        names = (name for name, value in self._asdict().items() if value is not None)
+        return next((f"--{name.replace('_', '-')}" for name in names), None)
 
 
 def _read(file: Path, collector: str | None, launch: str | None) -> Rollout:
@@ -171,21 +204,14 @@ def _print_doubts(counts: RunCounts, console: Console) -> None:
         console.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
 
 
-def _judge(rollout: Rollout, policy: str | None, budget: str | None, console: Console) -> "Judge":
+def _judge(rollout: Rollout, policy: str | None, given: _Looking, console: Console) -> "Judge":
     # Imported here: it imports `evals`, which takes a second.
-    from engine_adapter.cli.until_decided import Judge, budget_of  # noqa: PLC0415
+    from engine_adapter.cli.until_decided import Judge, Options  # noqa: PLC0415
 
     def say(words: str) -> None:
         console.print(words, markup=False, soft_wrap=True)
 
-    return Judge(rollout, policy, budget_of(budget), say)
-
-
-def _end(verdict: Verdict, counts: RunCounts, *, quiet: bool) -> None:
-    """Show the verdict of a run until it is decided, and exit as `draftgate gate` does."""
-    from engine_adapter.cli.until_decided import end  # noqa: PLC0415
-
-    end(verdict, budget_reached=counts.budget_reached, quiet=quiet)
+    return Judge(rollout, policy, Options(*given), say)
 
 
 @contextmanager
@@ -198,15 +224,15 @@ def terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _as_json(rollout: Rollout, counts: RunCounts, verdict: Verdict | None) -> str:
+def _as_json(rollout: Rollout, counts: RunCounts, decided: "Decided | None") -> str:
     named = counts._asdict()
     lags = {key: named[key]._asdict() for key in ("send_lag", "loop_lag")}
     arms = {arm: asdict(one) for arm, one in counts.arms.items()}
     found: dict[str, object] = {"rollout": rollout.rollout, **named, **lags, "arms": arms}
-    if verdict is None:
+    if decided is None:
         del found["budget_reached"]
     else:
-        found["verdict"] = to_document(verdict)
+        found |= decided.document()
     return json.dumps(found)
 
 

@@ -64,7 +64,9 @@ def _difference(aspect: _Aspect, values: list[object], change: Change) -> Prefli
         f"the arms' {aspect.words} differ, and the change is {change.value}: they may be the cause "
         "of a difference in speed or answers",
         evidence=f"{_shown(values[0])} and {_shown(values[1])}",
-        fix=f"make the {change.value.replace('_', ' ')} the arms' only difference, or name the "
+        fix="remove it, unless it is the change"
+        if change is Change.OTHER
+        else f"make the {change.value.replace('_', ' ')} the arms' only difference, or name the "
         "change under `change:`",
     )
 

@@ -54,7 +54,7 @@ class Journal:
 
     def holds(self, turn: Turn) -> bool:
         """Return whether an earlier attempt stored the turn, in every rollout that it counts in."""
-        return all(self.ids(turn, copy).span_id in self._done for copy in range(turn.copies))
+        return all(self.ids(turn, copy).span_id in self._done for copy in turn.copies)
 
     def left(self, turns: Iterable[Turn]) -> list[Turn]:
         """Return the turns that no earlier attempt stored.

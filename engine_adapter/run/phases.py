@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import NamedTuple, Protocol
 
+from collector.contract import Arm
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.run.look_plan import LookPlan, Looks
+from engine_adapter.run.look_plan import LookPlan, Step
 from engine_adapter.run.schedule import Turn
 
 OpenTurns = Callable[[Sequence[Turn]], list[Turn]]
@@ -20,19 +21,23 @@ class Budget(NamedTuple):
     seconds: float | None = None
     """Since the call."""
     pairs: int | None = None
-    """Stored by this attempt and by earlier ones; a look that would exceed it is not begun."""
+    """Stored by this attempt and by earlier ones; a look that would exceed it is not begun. Of
+    several candidates each has pairs of its own."""
 
 
 class UntilDecided(NamedTuple):
     """How a run ends when it is decided."""
 
-    judge: Callable[[], Looks]
+    judge: Callable[[], Step]
     """Judges what the collector has; returns the looks to answer next, none at the end."""
     budget: Budget = Budget()
 
 
 class Phases(Protocol):
     """Turns to answer, phase after phase."""
+
+    relaunches: bool
+    """Whether each phase has a launch of the servers of its own."""
 
     @property
     def current(self) -> Sequence[Turn] | None:
@@ -47,6 +52,8 @@ class Phases(Protocol):
 
 class AtOnce:
     """A single phase."""
+
+    relaunches = False
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.current: Sequence[Turn] | None = turns
@@ -66,12 +73,19 @@ class LookByLook:
     def __init__(self, plan: LookPlan, until: UntilDecided, open_turns: OpenTurns) -> None:
         self.current: Sequence[Turn] | None = None
         self.budget_reached = False
+        self.relaunches = plan.relaunches
         self._plan, self._until, self._open_turns = plan, until, open_turns
-        self._looks: Looks = {}
+        self._step = Step({}, ())
+        self._answered = dict[tuple[str, str], int]()
         seconds = until.budget.seconds
         self._ends_s = None if seconds is None else time.monotonic() + seconds
         every = plan.all_turns()
         self._pairs = _pairs(every) - _pairs(open_turns(every))
+
+    @property
+    def launch(self) -> int:
+        """The number of the current phase's launch, from 0."""
+        return max(self._step.looks.values(), default=1) - 1 if self.relaunches else 0
 
     def begin(self) -> None:
         """Judge what earlier attempts stored, and prepare the first phase."""
@@ -98,23 +112,29 @@ class LookByLook:
             self.current = None
             return
         self._pairs += _pairs(self.current or ())
+        self._answered |= self._step.by_arm()
         following = self._until.judge()
-        if again := [c for c, look in following.items() if look <= self._looks.get(c, 0)]:
+        again = [
+            (cohort, look)
+            for (arm, cohort), look in following.by_arm().items()
+            if look <= self._answered.get((arm, cohort), 0)
+        ]
+        if again:
             raise RolloutFileError(
-                f"{again[0]}: look {following[again[0]]} was answered, and the collector does not "
+                f"{again[0][0]}: look {again[0][1]} was answered, and the collector does not "
                 "have all its pairs; it was emptied, or has pairs of an earlier run of this name: "
                 "give the experiment a new name under `rollout:`"
             )
-        self._prepare(following, warmup=False)
+        self._prepare(following, warmup=self.relaunches)
 
-    def _prepare(self, looks: Looks, *, warmup: bool) -> None:
-        turns = self._open_turns(self._plan.turns(looks, warmup=warmup)) if looks else []
+    def _prepare(self, step: Step, *, warmup: bool) -> None:
+        turns = self._open_turns(self._plan.turns(step, warmup=warmup)) if step.looks else []
         most = self._until.budget.pairs
         self.budget_reached = most is not None and self._pairs + _pairs(turns) > most
-        self._looks = looks
-        self.current = turns if looks and not self.budget_reached else None
+        self._step = step
+        self.current = turns if step.looks and not self.budget_reached else None
 
 
 def _pairs(turns: Iterable[Turn]) -> int:
-    """Return the number of distinct pairs to which these turns belong."""
-    return len({(t.prompt.id, t.repeat) for t in turns if t.is_end and not t.warmup})
+    """Return the number of pairs that these turns complete: one for each candidate's answer."""
+    return sum(turn.is_end and not turn.warmup and turn.arm != Arm.BASELINE for turn in turns)

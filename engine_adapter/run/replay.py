@@ -135,7 +135,9 @@ class _Replay:
         self._resumed = self._total - _counted(self._left)
         self._workload = _workload_of(chain.from_iterable(plan))
         self._launch = self._made = self._sentinels = self._failed = self._samples = 0
+        self._launches = len(plan)
         self._rollouts = {arm: rollout.rollouts_of(arm) for arm in rollout.routes}
+        self._counted_in = {arm: names[0] for arm, names in self._rollouts.items()}
         self._candidates = {of: arm for arm, names in self._rollouts.items() for of in names}
         self._arms = {arm: ArmCounts() for arm in rollout.routes}
         self._send_lags_s: list[float] = []
@@ -165,9 +167,11 @@ class _Replay:
         require_collector(self._rollout.collector.url)  # before any model is loaded
         phases = LookByLook(plan, until, self._open_turns)
         phases.begin()
-        if phases.current is not None:
+        self._launches = self._rollout.load.launches
+        while phases.current is not None:
+            self._launch = phases.launch
             self._show(None)
-            with serve(0) as served:
+            with serve(self._launch) as served:
                 asyncio.run(self._answer(served, phases, opener))
         return self._counts()._replace(budget_reached=phases.budget_reached)
 
@@ -218,6 +222,7 @@ class _Replay:
 
             concurrency = served.load.concurrency or (None if served.load.is_open else 1)
             while (turns := phases.current) is not None:
+                self._count_in(turns)
                 async with LoopWatch() as watch, phases.time_limit():
                     await runner.run(
                         experiment,
@@ -229,6 +234,8 @@ class _Replay:
                     )
                 self._loop_lags_s += watch.lags_s
                 await asyncio.to_thread(phases.advance, sender.flush)
+                if phases.relaunches:
+                    break
             self._samples += sum(sampler.tally.sent for sampler in samplers)
 
     def _record(
@@ -250,7 +257,7 @@ class _Replay:
             stamped,
             None if made.conversation_id is None else journal.root_of(made.trace_id),
         )
-        if made.rollout != self._rollouts[arm][0]:
+        if made.rollout != self._counted_in[arm]:
             return
         self._made += 1
         self._sentinels += made.sentinel is not None
@@ -260,12 +267,16 @@ class _Replay:
             self._send_lags_s.append(made.client_lag_s)
         self._show(made)
 
+    def _count_in(self, turns: Iterable[Turn]) -> None:
+        """Count each answer to these turns in the first of its rollouts."""
+        self._counted_in |= {turn.arm: self._rollouts[turn.arm][turn.copies[0]] for turn in turns}
+
     def _failed_with(self, arm: str, error: GenerationError) -> None:
         self._arms[arm].errors[error.error_type] = str(error)
 
     def _show(self, newest: Generation | None) -> None:
-        done, launches = self._resumed + self._made - self._sentinels, len(self._left)
-        self._progress(RunProgress(newest, done, self._total, self._launch + 1, launches))
+        done = self._resumed + self._made - self._sentinels
+        self._progress(RunProgress(newest, done, self._total, self._launch + 1, self._launches))
 
 
 def _counted(plan: Iterable[Iterable[Turn]]) -> int:

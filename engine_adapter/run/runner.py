@@ -190,7 +190,8 @@ class _Run:
 
     def _request(self, turn: Turn) -> Request:
         experiment = self._experiment
-        return _request(turn, experiment.sampling, experiment.journal.ids(turn))
+        ids = experiment.journal.ids(turn, turn.copies[0])
+        return _request(turn, experiment.sampling, ids)
 
     def _recorded(self, turn: Turn, observed: ObservedAnswer) -> list[Generation]:
         """Record an answer in each of its rollouts; nothing for one of the warm-up."""
@@ -198,19 +199,20 @@ class _Run:
             return []
         experiment = self._experiment
         engine = experiment.engines[turn.arm]
-        first, *others = experiment.rollouts.get(turn.arm, (experiment.rollout,))
+        rollouts = experiment.rollouts.get(turn.arm, (experiment.rollout,))
+        first, *others = turn.copies
         made = recording.record(
             turn,
             engine.request_body(self._request(turn)),
             observed,
-            ids=experiment.journal.ids(turn),
+            ids=experiment.journal.ids(turn, first),
             info=engine.info,
-            rollout=first,
+            rollout=rollouts[first],
         )
         every = [made]
-        for copy, rollout in enumerate(others, start=1):
+        for copy in others:
             trace_id, span_id = experiment.journal.ids(turn, copy)
-            every.append(replace(made, rollout=rollout, trace_id=trace_id, span_id=span_id))
+            every.append(replace(made, rollout=rollouts[copy], trace_id=trace_id, span_id=span_id))
         if observed.error is not None:
             self._told.failed(turn.arm, observed.error)
         for one in every:

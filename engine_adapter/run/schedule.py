@@ -47,8 +47,9 @@ class Turn:
     """The pairs of its cohort that each declared look judges, such as `40 80 120`."""
     attempt: int = 0
     """How many times the session was begun and not finished before."""
-    copies: int = 1
-    """Number of rollouts that the answer counts in: a baseline's counts for each candidate."""
+    copies: tuple[int, ...] = (0,)
+    """Places, among its arm's rollouts, of those that the answer counts in: a baseline's counts for
+    each candidate."""
     sentinel: str | None = None
     """The sentinel that it asks; such a turn belongs to no pair, and `repeat` tells it apart."""
     after: str | None = None
@@ -136,7 +137,7 @@ def _of_arm(visit: Visit, place: int, arms: Sequence[str], load: Load, seed: int
             think_s=_think_s(prompt, repeat, load.think_s, seed),
             own_history=own,
             is_end=not own or number == len(visit.asked),
-            copies=1 if place else len(arms) - 1,
+            copies=(0,) if place else tuple(range(len(arms) - 1)),
         )
 
 
@@ -153,7 +154,7 @@ def _of_sentinel(
             due_s=due_s,
             session=f"sentinel/{ask.sentinel.prompt.id}/{number}",
             is_end=False,
-            copies=1 if place else len(arms) - 1,
+            copies=(0,) if place else tuple(range(len(arms) - 1)),
             sentinel=prompt.id,
             after=before,
         )

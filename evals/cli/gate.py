@@ -199,16 +199,16 @@ def _judged(
     """Judge the rollouts together, write and post the verdict; return it with the judged pairs."""
     rollout, control = rollouts[0], wanted.control
     given = _tables(client, rollouts, chosen.policy, since_step=wanted.since_step)
-    table, equal = pooled(given), None if control is None else load_pairs(client, control)
-    if chosen.policy.lossless is not None:
+    equal = None if control is None else (control, load_pairs(client, control))
+    if chosen.policy.lossless is None:
+        table, other = pooled(given), None if equal is None else equal[1]
+    else:
         tolerance = chosen.policy.lossless.tolerance
         comparer = Comparer(wanted.rescore, tolerance, wanted.rescore_draft)
-        if control is not None and equal is not None:
-            equal = comparer.control(client, control, equal)
-        named = zip(rollouts, given, strict=True)
-        table = pooled([comparer.rollout(client, name, one) for name, one in named])
+        named = dict(zip(rollouts, given, strict=True))
+        table, other = comparer.compared(client, named, equal)
     history = client.history(rollout)
-    inputs = bundles.Inputs(rollout, chosen.text, table, equal, history, wanted.strict)
+    inputs = bundles.Inputs(rollout, chosen.text, table, other, history, wanted.strict)
     verdict = bundles.judge(inputs, chosen.source)
     if wanted.bundle is not None:
         bundles.write(wanted.bundle, inputs, verdict, wanted.sign)

@@ -25,6 +25,7 @@ from evals.gate.judging import (
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure
 from evals.policy import Policy
+from evals.sentinels import asked_until
 from evals.stats.sequential import over_looks, spent_levels
 
 PASS_POWER: Final = 1.5
@@ -58,11 +59,27 @@ def require_judgeable(policy: Policy) -> None:
     """Raise `PolicyError` if the policy cannot judge at declared looks."""
     if not policy.paired:
         raise PolicyError(f"{policy.name}: is for split traffic, and looks are of pairs")
+
+
+def at_newest_look(
+    evidence: Evidence, looks: DeclaredLooks, policy: Policy
+) -> tuple[Evidence, Policy, int]:
+    """Return what a lossless policy judges: the pool's newest look, at its share of the level.
+
+    The shares of all looks are equal, so that any look may end the run. Sentinels count if they
+    were asked before the look's last pair.
+    """
+    cohorts = _cohorts(None, evidence)
+    number = looks.taken_in(cohorts)
+    there = evidence.take(evidence.prompts < 0)
+    if number:
+        there = _up_to(number, cohorts, evidence)
+    until = int(there.started_unix_ns.max(initial=0))
+    there = replace(there, sentinels=tuple(asked_until(until, evidence.sentinels)))
     if policy.lossless is not None:
-        raise PolicyError(
-            f"{policy.name}: `lossless` compares answers once, and the run was ended when it was "
-            "decided; run without --until-decided, or judge by a policy without `lossless`"
-        )
+        share = policy.lossless.alpha / looks.count
+        policy = replace(policy, lossless=replace(policy.lossless, alpha=share))
+    return there, policy, number
 
 
 def judge_at_looks(
@@ -146,7 +163,10 @@ def _up_to(number: int, cohorts: Sequence[str], evidence: Evidence) -> Evidence:
     scopes = [evidence.scope(cohort or None) for cohort in cohorts]
     rows &= sum(scopes[1:], start=scopes[0])
     planned = {c: looks.pairs[c][number - 1] - _dropped(c, looks, evidence) for c in cohorts}
-    return replace(evidence.take(rows), workload={c: n for c, n in planned.items() if n > 0})
+    found = evidence.take(rows)
+    if found.launches is not None:
+        found = found.with_launches()  # those of later looks do not count
+    return replace(found, workload={c: n for c, n in planned.items() if n > 0})
 
 
 def _dropped(cohort: str, looks: DeclaredLooks, evidence: Evidence) -> int:

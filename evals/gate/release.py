@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 
 import numpy as np
@@ -14,7 +15,12 @@ from evals.drafting import adaptations, at_loads
 from evals.evidence import Evidence
 from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
-from evals.gate.at_looks import judge_at_looks, require_judgeable, scope_looks
+from evals.gate.at_looks import (
+    at_newest_look,
+    judge_at_looks,
+    require_judgeable,
+    scope_looks,
+)
 from evals.gate.capacity import capacity
 from evals.gate.cells import Cell, plan
 from evals.gate.cost_comparison import cost_comparisons
@@ -50,12 +56,7 @@ def decide(
     whole, evidence = with_derived(evidence, policy), prepared(evidence, policy)
     control = None if control is None else with_derived(control, policy)
     cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
-    findings = (
-        *judged,
-        *lossless_findings(evidence, control, policy),
-        *sampled_findings(evidence, policy),
-        *sentinel_findings(evidence.sentinels, policy),
-    )
+    findings = (*judged, *judge_lossless(evidence, policy, control))
     pairs_of_cells = list(zip(cells, judged, strict=True))
     aside = stray_cohorts(evidence, policy)
     open_cells = not_judged(cells, judged, whole)
@@ -133,6 +134,23 @@ def judge_cells(
     """Return every cell's finding: at the declared looks if there are any, otherwise once."""
     judge = judge_once if evidence.looks is None else judge_at_looks
     return judge(evidence, policy, control)
+
+
+def judge_lossless(
+    evidence: Evidence, policy: Policy, control: Evidence | None = None
+) -> tuple[Finding, ...]:
+    """Return the findings that only a lossless policy has; none for another policy."""
+    if policy.lossless is None:
+        return ()
+    number = None
+    if evidence.looks is not None:
+        evidence, policy, number = at_newest_look(evidence, evidence.looks, policy)
+    found = (
+        *lossless_findings(evidence, control, policy),
+        *sampled_findings(evidence, policy),
+        *sentinel_findings(evidence.sentinels, policy),
+    )
+    return tuple(replace(one, look=number or None) for one in found)
 
 
 def release_outcome(findings: tuple[Finding, ...]) -> Outcome:

@@ -9,7 +9,7 @@ from collector.contract import Arm, Finding, Outcome, Reason
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
-from evals.lossless.sampled_judgement import SampledJudgement, e_value, judge
+from evals.lossless.sampled_judgement import CUT_LEVEL, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
 
@@ -17,18 +17,25 @@ METRIC, STAT = "sampled_tokens", "e_value"
 
 
 def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
-    """Return the finding on sampled answers; none if the policy, or the rollout, asks for none."""
+    """Return the finding on sampled answers; none if the policy, or the rollout, asks for none.
+
+    At declared looks each look has an equal share of the levels: the alarm's e-value is so many
+    times as high, because an answer's place in the audit differs from look to look.
+    """
     rows = is_sampled(evidence)
     if policy.lossless is None or not rows.any():
         return ()
-    audited = None if evidence.sampled is None else _audits(evidence.sampled)
-    judged = _not_rescored(int(rows.sum())) if audited is None else judge(*audited)
+    looks = 1 if evidence.looks is None else evidence.looks.count
+    audited = None if evidence.sampled is None else _audits(evidence.sampled, looks * ALARM)
+    judged = (
+        _not_rescored(int(rows.sum())) if audited is None else judge(*audited, CUT_LEVEL / looks)
+    )
     candidate = None if audited is None else audited[0]
     barred = lost_pairs(evidence, rows, policy)
     if barred is not None and judged.outcome is Outcome.PASS:
         words = f"{judged.words.removesuffix(': pass')}, {barred.words}: inconclusive"
         judged = SampledJudgement(Outcome.INCONCLUSIVE, barred.reason, words)
-    return (_finding(candidate, judged),)
+    return (_finding(candidate, judged, looks * ALARM),)
 
 
 def is_sampled(evidence: Evidence) -> BoolColumn:
@@ -36,11 +43,11 @@ def is_sampled(evidence: Evidence) -> BoolColumn:
     return sampled(evidence.baseline) | sampled(evidence.candidate)
 
 
-def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult]:
+def _audits(seen: Mapping[Arm, SampledTokens], alarm: float) -> tuple[AuditResult, AuditResult]:
     """Return the audits of the candidate's and of the baseline's sampled answers."""
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
-        tally = AuditTally()
+        tally = AuditTally(alarm)
         for answer in starmap(_answer, zip(*seen[arm], strict=True)):
             tally.add(answer)
         found.append(tally.audited())
@@ -86,11 +93,11 @@ def _not_rescored(count: int) -> SampledJudgement:
     return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
 
 
-def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
+def _finding(audited: AuditResult | None, judged: SampledJudgement, alarm: float) -> Finding:
     e = None if audited is None or not audited.answers else e_value(audited)
     # Of an e-value there are no limits; the message has it.
     return lossless_finding(
-        LosslessComparison(METRIC, STAT, ALARM, 1 / ALARM, METHOD),
+        LosslessComparison(METRIC, STAT, alarm, 1 / alarm, METHOD),
         judged.outcome,
         judged.reason,
         f"sampled answers, pooled: {judged.words}",

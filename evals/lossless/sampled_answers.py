@@ -64,6 +64,8 @@ class Alarm:
     """The greatest log e-value after any answer; 0 without answers."""
     tokens_to_alarm: int | None = None
     """Tokens up to the answer after which the e-value reached the alarm; None if it never did."""
+    level: float = ALARM
+    """The e-value that is an alarm."""
 
     @property
     def alarmed(self) -> bool:
@@ -73,9 +75,9 @@ class Alarm:
     def after(self, tokens: int, uncertain: float, log_e: float) -> "Alarm":
         """Return the state after an answer of so many tokens, with this log e-value then."""
         total, at = self.tokens + tokens, self.tokens_to_alarm
-        if at is None and log_e >= math.log(ALARM):
+        if at is None and log_e >= math.log(self.level):
             at = total
-        return Alarm(total, self.uncertain + uncertain, max(self.log_e, log_e), at)
+        return Alarm(total, self.uncertain + uncertain, max(self.log_e, log_e), at, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +173,11 @@ class _Usable(NamedTuple):
 class AuditTally:
     """Sums up an arm's audited answers, in their order."""
 
-    def __init__(self) -> None:
-        """Start without answers."""
+    def __init__(self, alarm: float = ALARM) -> None:
+        """Start without answers; `alarm` is the e-value that is an alarm."""
         self._answers = self._drafted = 0
         self._left_out = Counter[str]()
-        self._law = self._seeded = Alarm()
+        self._law = self._seeded = Alarm(level=alarm)
 
     def add(self, answer: AuditedAnswer) -> None:
         """Count one answer."""

@@ -7,7 +7,6 @@ from scipy.stats import fisher_exact
 
 from collector.contract import Outcome, Reason
 from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Alarm, AuditResult
-from evals.lossless.sampling_audit import ALARM
 
 ENOUGH = 1000.0
 """Minimum uncertain tokens for a pass. By then the audit with the draft model had detected four of
@@ -35,15 +34,17 @@ class SampledJudgement(NamedTuple):
     """Tokens still missing, if more of them would decide."""
 
 
-def judge(audited: AuditResult, control: AuditResult | None) -> SampledJudgement:
+def judge(
+    audited: AuditResult, control: AuditResult | None, cut_level: float = CUT_LEVEL
+) -> SampledJudgement:
     """Judge an arm's sampled answers; `control` is the same audit of the baseline's answers.
 
     Fails if the e-value reaches the alarm, if tokens are not those that the seeds give, where the
     baseline's are, or if Fisher's exact test finds more answers cut into other tokens than the
     baseline has. An alarm counts only if the baseline's own answers are quiet over as many tokens;
     otherwise the model or sampler that ran is not the one that was rescored. Without `control` the
-    arm is judged by itself. A correct sampler fails each of the three tests with a probability of
-    at most 1 %.
+    arm is judged by itself. A correct sampler raises a false alarm with probability 1 over the
+    alarm's e-value, 1 % by default, and fails the test of cuts with `cut_level`.
     """
     numbers = _numbers(audited)
     if audited.law.alarmed:
@@ -54,7 +55,7 @@ def judge(audited: AuditResult, control: AuditResult | None) -> SampledJudgement
             f"seeds give, where {control.seeded.tokens:,} of the baseline's are: fail"
         )
         return SampledJudgement(Outcome.FAIL, None, words)
-    if control is not None and (p := _p_cut(audited, control)) <= CUT_LEVEL:
+    if control is not None and (p := _p_cut(audited, control)) <= cut_level:
         words = f"{_cut(audited)}, of the baseline's {_cut(control)} (p = {p:.2g}): fail"
         return SampledJudgement(Outcome.FAIL, None, words)
     if control is not None and control.law.alarmed:
@@ -156,7 +157,7 @@ def e_value(audited: AuditResult) -> float:
 def _numbers(audited: AuditResult) -> str:
     return (
         f"{audited.law.tokens:,} tokens of {audited.answers:,} answers "
-        f"(e-value {e_value(audited):.3g}, an alarm at {ALARM:g})"
+        f"(e-value {e_value(audited):.3g}, an alarm at {audited.law.level:g})"
     )
 
 

@@ -17,7 +17,7 @@ from collector.contract import Arm, Generation
 from demo.collector_process import running
 from draftgate.commands import app
 from engine_adapter.run.load_shape import Load, SentinelLoad
-from engine_adapter.run.look_plan import LookPlan
+from engine_adapter.run.look_plan import LookPlan, Step
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn, turns
 from engine_adapter.run.sentinels import chosen
@@ -106,7 +106,11 @@ def test_looks_number_them_apart(tmp_path: Path) -> None:
     keys = Counter[Any]()
     for look in range(1, 10):
         for step in ({"a": look}, {"b": look}):
-            found = [t for t in plan.turns(step) if t.sentinel is not None and not t.warmup]
+            found = [
+                t
+                for t in plan.turns(Step(step, plan.arms))
+                if t.sentinel is not None and not t.warmup
+            ]
             assert found
             assert all(t.look is None for t in found)
             keys.update((t.prompt.id, t.repeat, t.arm) for t in found)

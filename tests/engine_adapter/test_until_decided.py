@@ -20,14 +20,14 @@ from scripted_server import Route, chat
 from typer.testing import CliRunner
 from waiting import until
 
-from collector.client import Client, ClientError
+from collector.client import Client
 from collector.contract import Generation
 from demo.collector_process import running
 from draftgate.commands import app
 from engine_adapter.cli.until_decided import budget_of
-from engine_adapter.errors import AdapterError, RolloutFileError, WorkloadError
+from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.run import rollout_file
-from engine_adapter.run.look_plan import SHARES, LookPlan
+from engine_adapter.run.look_plan import SHARES, LookPlan, Step
 from engine_adapter.run.phases import Budget
 
 COHORTS = ("chat", "code")
@@ -244,15 +244,6 @@ def _listening(url: str) -> int:
     return pid
 
 
-def test_policies_that_compare_once_are_refused(experiment: Make) -> None:
-    """Before the first request."""
-    lossless = POLICY + "lossless: {}\n"
-    here = experiment(policy=lossless)
-    assert "run without --until-decided" in here.run(code=2)["said"]
-    with pytest.raises(ClientError, match="no rollout 'r'"):
-        here.stored()
-
-
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -315,7 +306,7 @@ def test_looks_divide_every_cohort(tmp_path: Path) -> None:
     assert len(first) == 5
     assert first != [f"big-{i:03}" for i in range(5)]
     assert plan_of(tmp_path, lines, repeats=2).all_turns() == turns
-    step = plan.turns({"big": 1, "small": 1})
+    step = plan.turns(Step({"big": 1, "small": 1}, plan.arms))
     assert [t.looks for t in step if t.warmup] == [None] * 8
     assert {t.looks for t in step if not t.warmup} == {
         "10 20 30 40 50 60 70 80 100",
@@ -332,27 +323,11 @@ def test_sessions_stay_whole(tmp_path: Path) -> None:
     assert len(by_session) == 10
 
 
-@pytest.mark.parametrize(
-    ("load", "words"),
-    [
-        ({"mode": "trace", "file": "t.jsonl"}, "a trace is replayed whole"),
-        ({"launches": 3}, "load.launches is 3"),
-    ],
-)
-def test_loads_without_looks_are_refused(tmp_path: Path, load: dict[str, Any], words: str) -> None:
+def test_traces_are_refused(tmp_path: Path) -> None:
     """With the key that stands in the way."""
     lines = [{"id": f"p{i}", "cohort": "c", "prompt": "p"} for i in range(9)]
-    if "launches" in load:
-        route = {"engine": "openai", "url": "http://localhost:1/v1", "model": "m", "start": "x"}
-        (tmp_path / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
-        document = {"rollout": "r", "workload": "w.jsonl", "baseline": route, "candidate": route}
-        path = tmp_path / "rollout.yaml"
-        path.write_text(yaml.safe_dump(document | {"load": load}))
-        with pytest.raises(AdapterError, match=words):
-            LookPlan(rollout_file.read(path))
-        return
-    with pytest.raises(AdapterError, match=words):
-        plan_of(tmp_path, lines, **load)
+    with pytest.raises(RolloutFileError, match="a trace is replayed whole"):
+        plan_of(tmp_path, lines, mode="trace", file="t.jsonl")
 
 
 def test_sessions_of_two_cohorts_are_refused(tmp_path: Path) -> None:

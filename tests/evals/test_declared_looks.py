@@ -12,7 +12,7 @@ from rich.console import Console
 from collector.columns import Table
 from collector.contract import Outcome, Reason
 from evals import policy as policies
-from evals.errors import EvidenceError, PolicyError
+from evals.errors import EvidenceError
 from evals.evidence import Evidence
 from evals.gate import decide
 from evals.gate.release import judge_cells
@@ -20,7 +20,7 @@ from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.report import print_verdict
 from evals.stats.sequential import spent_levels
-from evals.until_decided import next_looks
+from evals.until_decided import Design, next_looks
 from tests.evals.conftest import answered, make_table
 
 LOOKS = (60, 120, 180, 240)
@@ -203,19 +203,12 @@ def test_small_cohorts_skip_looks_without_new_pairs() -> None:
     assert (found[None].look, found[None].n) == (3, 182)
 
 
-def test_lossless_policies_are_refused() -> None:
-    """They compare answers once."""
-    rules = policies.shipped("lossless")
-    with pytest.raises(PolicyError, match="run without --until-decided"):
-        decide(evidence_of(60, 60), rules, rollout="r")
-
-
 # --- which prompts come next
 
 
 def following(evidence: Evidence) -> tuple[Outcome, Mapping[str, int]]:
     """Return the state and the looks to complete next."""
-    found = next_looks(evidence, POLICY, count=len(LOOKS))
+    found = next_looks(evidence, POLICY, Design(len(LOOKS)))
     return found.outcome, found.cohorts
 
 
@@ -248,7 +241,7 @@ def test_a_run_ends_when_all_is_proved() -> None:
 def test_a_run_ends_when_the_looks_are_used_up() -> None:
     """It is undecided, and says what was waiting."""
     pooled = replace(POLICY, rules=tuple(r for r in POLICY.rules if r.scope == "pooled"))
-    found = next_looks(evidence_of(240, 240, lost=0.1), pooled, count=len(LOOKS))
+    found = next_looks(evidence_of(240, 240, lost=0.1), pooled, Design(len(LOOKS)))
     assert (found.outcome, found.cohorts) == (Outcome.INCONCLUSIVE, {})
     assert {f.cohort for f in found.waiting} == {None}
 
@@ -260,5 +253,5 @@ def test_a_run_ends_when_no_further_pair_can_decide_it() -> None:
         for cohort in COHORTS
         for row in rows_of(cohort, 60)
     ]
-    found = next_looks(from_table(make_table(rows)), POLICY, count=len(LOOKS))
+    found = next_looks(from_table(make_table(rows)), POLICY, Design(len(LOOKS)))
     assert (found.outcome, found.cohorts, found.waiting) == (Outcome.INCONCLUSIVE, {}, ())

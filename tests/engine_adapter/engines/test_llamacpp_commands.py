@@ -167,6 +167,41 @@ def test_run_ends_when_it_is_decided(command: str, tmp_path: Path) -> None:
     assert servers(command) == []
 
 
+@pytest.mark.slow
+def test_candidates_are_compared_until_decided(command: str, tmp_path: Path) -> None:
+    """Another model's answers end it at the first launch; the drafting arm goes on to its pass."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text())
+    drafting = document.pop("candidate")
+    other = drafting | {"start": document["baseline"]["start"].replace("target.gguf", "draft.gguf")}
+    document["arms"] = {"k3": drafting, "other": other | {"change": "other"}}
+    document["load"] = {"max_prompts": 120, "warmup": 1, "launches": 3}
+    path.write_text(yaml.safe_dump(document))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "version: 1\nname: same\nlaunches: {min: 3}\nlossless: {}\n"
+        "prove: [{metric: failures, stat: diff, max: 0.10, scope: pooled}]\n"
+    )
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        options = ("--policy", str(policy), "--rescore", str(MODELS / "target"), "--until-decided")
+        found = invoke("run", str(path), "--collector", url, *options, "--json")
+        assert found.exit_code == 0, found.stderr
+        with Client(url) as client:
+            launches = {
+                name: {one.launch for one in client.generations(f"gguf-{name}")}
+                for name in document["arms"]
+            }
+    verdicts = json.loads(found.stdout)["family"]["verdicts"]
+    assert {name: (v["outcome"], v["pairs"]) for name, v in verdicts.items()} == {
+        "k3": ("pass", 80),
+        "other": ("fail", 40),
+    }
+    assert {name: len(of) for name, of in launches.items()} == {"k3": 4, "other": 2}
+    failed = [f["metric"] for f in verdicts["other"]["findings"] if f["outcome"] == "fail"]
+    assert failed == ["greedy_divergence"]
+    assert servers(command) == []
+
+
 def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
     """The message names the route and what to write."""
     file = str(rollout(tmp_path, command, "{k}"))
