@@ -10,13 +10,14 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from google.rpc.status_pb2 import Status
+from sqlite_database import locked, trace_ids
 from waiting import until, until_queued
 
 from collector.contract import Generation, Span, encode
@@ -290,29 +291,6 @@ def test_many_processes_may_write_one_database(
     for thread in senders:
         thread.join()
     assert len(trace_ids(database_url)) == 115
-
-
-@contextlib.contextmanager
-def locked(database_url: str) -> Iterator[None]:
-    """Hold the database's write lock, as another process would."""
-    with contextlib.closing(
-        sqlite3.connect(database_url.removeprefix("sqlite:///"), isolation_level=None)
-    ) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
-
-
-def trace_ids(database_url: str) -> set[str]:
-    """Return the trace ids of the stored generations; each has all its rows, once."""
-    file = database_url.removeprefix("sqlite:///")
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        ids = [row[0].hex() for row in connection.execute("SELECT trace_id FROM generation")]
-        for table in ("span", "span_key"):
-            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (len(ids),)  # noqa: S608
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert len(set(ids)) == len(ids)
-    return set(ids)
 
 
 def score(trace_id: str) -> dict[str, Any]:

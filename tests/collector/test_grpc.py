@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import signal
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
@@ -20,6 +19,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from otlp_bodies import export_request, logs_request, metrics_request
+from sqlite_database import locked, trace_ids
 from waiting import until, until_queued
 
 from collector.client import Client
@@ -326,23 +326,6 @@ def test_grpc_can_be_left_out(
     process.communicate()
     assert [line.split(" at ")[0] for line in lines] == ["OTLP over HTTP", "API described"]
     assert len([found for found in connections if found.status == "LISTEN"]) == 1
-
-
-@contextlib.contextmanager
-def locked(database_url: str) -> Iterator[None]:
-    """Hold the database's write lock, as another process would."""
-    with contextlib.closing(
-        sqlite3.connect(database_url.removeprefix("sqlite:///"), isolation_level=None)
-    ) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("ROLLBACK")
-
-
-def trace_ids(database_url: str) -> set[str]:
-    file = database_url.removeprefix("sqlite:///")
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        return {row[0].hex() for row in connection.execute("SELECT trace_id FROM generation")}
 
 
 def half_message(address: str) -> socket.socket:

@@ -1,10 +1,8 @@
 """Notifications: decisions reach webhooks despite failures of these and of the collector."""
 
-import contextlib
 import hashlib
 import hmac
 import json
-import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +13,7 @@ import httpx
 import pytest
 from made_verdicts import made_verdict, resting_on, send_pairs
 from sqlalchemy import make_url
+from sqlite_database import locked
 from typer.testing import CliRunner
 from waiting import until
 from webhook_receiver import (
@@ -223,10 +222,8 @@ def test_a_new_target_hears_of_nothing_old(
 def test_without_targets_a_start_waits_for_nobody(database_url: str) -> None:
     """A database that somebody else writes to can be opened and read."""
     Client.local(database_url).close()
-    with contextlib.closing(sqlite3.connect(str(make_url(database_url).database))) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with Client.local(database_url) as client:
-            assert client.rollouts() == ()
+    with locked(database_url), Client.local(database_url) as client:
+        assert client.rollouts() == ()
 
 
 def test_forms_are_those_of_their_receivers(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """The stock OpenTelemetry SDK sends traces, logs and metrics, over HTTP and gRPC."""
 
-import contextlib
-import sqlite3
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +21,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from sqlite_database import locked
 from waiting import until, until_queued
 
 from collector.client import Client
@@ -146,9 +145,7 @@ def test_an_exporter_comes_again_after_a_full_queue(
         return httpx.get(f"{server.url}/metrics").text
 
     waiting, refused = (threading.Thread(target=export, args=(n,)) for n in (1, 30))
-    path = database_url.removeprefix("sqlite:///")
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with locked(database_url):
         waiting.start()
         until_queued(server.url)
         refused.start()

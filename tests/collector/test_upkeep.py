@@ -2,13 +2,13 @@
 
 import contextlib
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterable
 
 import httpx
 import pytest
 from otlp_bodies import received
+from sqlite_database import locked
 from waiting import until
 
 from collector.contract import Arm, Generation, Span, encode
@@ -166,11 +166,8 @@ def test_a_locked_database_is_said_once_and_tried_again(
         write(store, generation_of, [1, 2])
         upkeep = Upkeep(store, Keep(), clock=clock)
         clock.now += 10
-        file = database_url.removeprefix("sqlite:///")
-        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with locked(database_url):
             assert [upkeep.step(), upkeep.step()] == [0, 0]
-            other.execute("ROLLBACK")
         clock.now += 10
         assert upkeep.step() == 2
     said = [record.getMessage() for record in caplog.records]

@@ -211,6 +211,15 @@ def test_a_closed_loop_lags_only_as_its_reader_does() -> None:
         ("{mode: poison, rate: 3}", "load.mode: Input should be 'closed', 'poisson'"),
         ("{mode: trace, file: a, repeats: 2}", "`repeats` does not go with mode trace"),
         ("{mode: trace, file: a, sped: 2}", "load.sped: unknown key; did you mean `speed`?"),
+        ("{history: own, mode: trace, file: a}", "`history: own` does not go with mode trace"),
+        ("{history: owned}", "load.history: Input should be 'recorded' or 'own'"),
+        (
+            "{think_s: 9000}",
+            "load.think_s.fixed: Input should be less than or equal to 3600 (got 9000",
+        ),
+        ("{think_s: {exponental: 3}}", "load.think_s.exponental: unknown key; did you mean `expon"),
+        ("{think_s: {}}", "load.think_s: wanted a number of seconds, or {exponential: MEAN}"),
+        ("{think_s: long}", "load.think_s: wanted an object"),
     ],
 )
 def test_a_load_that_makes_no_sense_is_told(tmp_path: Path, load: str, message: str) -> None:

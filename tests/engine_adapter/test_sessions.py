@@ -16,7 +16,7 @@ from scripted_server import Received, Reply, Route, chat, json_reply, running
 from collector.contract import Arm, Generation
 from engine_adapter import sessions
 from engine_adapter.engines import EngineOpener
-from engine_adapter.errors import RolloutFileError, WorkloadError
+from engine_adapter.errors import WorkloadError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run import conversation, journal, rollout_file, runner, traces
@@ -417,31 +417,6 @@ class TestRuns:
             assert root.start_unix_ns == made[0].start_unix_ns
             assert root.end_unix_ns == made[-1].end_unix_ns
             assert root.attributes["gen_ai.conversation.id"] == "s"
-
-
-@pytest.mark.parametrize(
-    ("load", "message"),
-    [
-        ("{history: own, mode: trace, file: a}", "`history: own` does not go with mode trace"),
-        ("{history: owned}", "load.history: Input should be 'recorded' or 'own'"),
-        (
-            "{think_s: 9000}",
-            "load.think_s.fixed: Input should be less than or equal to 3600 (got 9000",
-        ),
-        ("{think_s: {exponental: 3}}", "load.think_s.exponental: unknown key; did you mean `expon"),
-        ("{think_s: {}}", "load.think_s: wanted a number of seconds, or {exponential: MEAN}"),
-        ("{think_s: long}", "load.think_s: wanted an object"),
-    ],
-)
-def test_a_load_that_makes_no_sense_is_told(tmp_path: Path, load: str, message: str) -> None:
-    path = tmp_path / "rollout.yaml"
-    route = "{engine: transformers, model: m}"
-    path.write_text(
-        f"rollout: r\nworkload: w\nbaseline: {route}\ncandidate: {route}\nload: {load}\n"
-    )
-    with pytest.raises(RolloutFileError) as caught:
-        rollout_file.read(path)
-    assert message in str(caught.value)
 
 
 def test_workloads_of_sessions_do_not_go_with_a_trace(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlite_database import count_scores
 from waiting import until
 
 from collector.client import Client
@@ -47,11 +48,11 @@ def wait_for(url: str, count: int) -> set[Score]:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
-def test_what_was_posted_stays_and_the_next_run_goes_on(url, store, stop) -> None:
+def test_what_was_posted_stays_and_the_next_run_goes_on(url, store, tmp_path, stop) -> None:
     """Broken off by a kill or Ctrl-C, an evaluation loses nothing posted and repeats nothing."""
     store(0, 400)
     first = started(url)
-    wait_for(url, 200)
+    until(lambda: count_scores(tmp_path / "draftgate.db") >= 200)
     first.send_signal(stop)
     _, words = first.communicate()
     if stop is signal.SIGINT:
