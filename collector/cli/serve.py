@@ -134,8 +134,8 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
     typer.echo(f"Prompts and answers: {content}")
     if not native.is_compiled():
         typer.echo(
-            "Spans: read by Python, which takes five times as long as the compiled reader; "
-            "for that one install a C compiler, then Draftgate again"
+            "Spans: read by Python, at over three times the CPU of the compiled reader; "
+            "to get that one, install a C compiler, then Draftgate again"
         )
     sys.stdout.flush()  # a parent process may wait for the address on a pipe
 
