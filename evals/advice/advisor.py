@@ -209,5 +209,5 @@ def _missing(n: Numbers) -> tuple[str, ...]:
         if n.steps < MIN_STEPS:
             lacking.append(f"{MIN_STEPS - n.steps} more verify steps, for another k")
         if n.model.cost is None:
-            lacking.append("a rollout at another k: one k does not split the cost of a step")
+            lacking.append("a rollout at another k, which shows what a draft token costs")
     return tuple(lacking)
