@@ -4,6 +4,8 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+import httpx
+
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 
@@ -18,6 +20,8 @@ class ArrowBody(io.RawIOBase):
         self._left = memoryview(b"")
         self._last = b""
         self._is_exhausted = False
+        self.failure: httpx.HTTPError | None = None
+        """Why the body ended early; Arrow's readers raise an error of their own for it."""
 
     @property
     def is_truncated(self) -> bool:
@@ -40,6 +44,10 @@ class ArrowBody(io.RawIOBase):
         return filled
 
     def _fill(self) -> bool:
-        self._left = memoryview(next(self._pieces, b""))
+        try:
+            self._left = memoryview(next(self._pieces, b""))
+        except httpx.HTTPError as exc:
+            self.failure = exc
+            raise
         self._is_exhausted = not self._left
         return not self._is_exhausted

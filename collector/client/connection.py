@@ -90,6 +90,8 @@ class Connection:
             try:
                 yield body
             except (error, OSError) as exc:
+                if body.failure is not None:
+                    raise body.failure from exc
                 if body.is_truncated:
                     raise self._truncated(path) from exc
                 if isinstance(exc, error):

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -445,6 +446,32 @@ def test_an_arrow_stream_that_breaks_off_is_an_error(client: Client) -> None:
             pytest.raises(ClientError, match="the answer broke off; ask again"),
         ):
             broken.pairs_table("k4")
+
+
+def test_an_arrow_stream_that_stalls_is_a_collector_that_is_busy() -> None:
+    """If the server begins an answer and falls silent, the error says so, and blames no version."""
+    done = threading.Event()
+
+    def stall() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.apache.arrow.stream\r\n"
+                b"Content-Length: 100\r\n\r\n"
+            )
+            done.wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=stall)
+        thread.start()
+        with (
+            Client(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_s=0.5) as client,
+            pytest.raises(ClientError, match=r"no answer \(timed out\); .* is it busy"),
+        ):
+            client.pairs_table("k4")
+        done.set()
+        thread.join()
 
 
 def test_pairs(client: Client, generations: dict[str, Generation], scores: list[Score]) -> None:
