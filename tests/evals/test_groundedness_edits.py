@@ -196,6 +196,7 @@ def test_blanks_keep_every_place(text) -> None:
         ("Rosie O'Donnell", False),
         ("Sinigang Na Baboy Recipe", False),
         ("π is about 3.14.", False),
+        ("he was born in königsberg, prussia on april 2, 1867.", False),
     ],
 )
 def test_short_answers_in_other_languages_are_told(text, is_other) -> None:

@@ -10,6 +10,8 @@ from evals.evaluators.groundedness.words import known_stems
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+")
 _ACCENTED = re.compile("[\u00df-\u00f6\u00f8-\u024f]")
+_RARELY = 4
+"""Accents count only in one of so many words at least: English has them in names."""
 _FEWEST_WORDS = 3
 _SHORT = 6
 """In a sentence with fewer words, content words are looked at too."""
@@ -64,7 +66,9 @@ def is_foreign(sentence: str) -> bool:
     letters = "".join(words)
     if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
         return True
-    foreign = sum(_is_mark(written, at) for at in range(len(words)))
+    foreign = sum(_is_function_word(written, at) for at in range(len(words)))
+    accented = sum(map(_is_accented, written))
+    foreign += accented if accented * _RARELY >= len(words) else 0
     if len(words) < _FEWEST_WORDS:
         return len(words) > 1 and foreign == len(words)
     english = sum(word in STOP_WORDS - FOREIGN_FUNCTION_WORDS for word in words)
@@ -77,18 +81,20 @@ def is_foreign(sentence: str) -> bool:
     return 2 * unknown >= len(others)
 
 
-def _is_mark(written: Sequence[str], at: int) -> bool:
-    """Return whether a word shows another language, by itself or by a letter with an accent.
-
-    Words of names do not.
-    """
+def _is_function_word(written: Sequence[str], at: int) -> bool:
+    """Return whether a word is a function word of another language, and not part of a name."""
     word = written[at].lower()
-    if word in FOREIGN_FUNCTION_WORDS:
-        if len(word) == 1:
-            return written[at] == word
-        return (at == 0 and word not in _IN_NAMES) or not _begins_a_name(written, at)
-    is_accented = _ACCENTED.search(word) is not None and written[at] == word
-    return is_accented and form_of(word).stem not in _known()
+    if word not in FOREIGN_FUNCTION_WORDS:
+        return False
+    if len(word) == 1:
+        return written[at] == word
+    return (at == 0 and word not in _IN_NAMES) or not _begins_a_name(written, at)
+
+
+def _is_accented(word: str) -> bool:
+    """Return whether a word that English lacks has a letter with an accent; names do not count."""
+    is_found = _ACCENTED.search(word) is not None and word.islower()
+    return is_found and form_of(word).stem not in _known()
 
 
 def _begins_a_name(written: Sequence[str], at: int) -> bool:

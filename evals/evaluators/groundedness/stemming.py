@@ -4,8 +4,6 @@ import re
 
 _SHORTEST = 3
 """Letters that are left at least."""
-_LONGEST = 60
-"""A longer word is kept as it is: cutting endings takes time quadratic in the length."""
 _SIBILANT = re.compile(r"(?:ss|x|z|ch|sh)es$")
 _NO_PLURAL = ("ss", "us", "is")
 _VOWEL = re.compile("[aeiouy]")
@@ -23,8 +21,6 @@ def stem(word: str) -> str:
 
     `teacher` and `teachers` are equal, and `close`, `closed` and `closing`.
     """
-    if len(word) > _LONGEST:
-        return word
     word = _of_verb(_singular(word))
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
