@@ -3,6 +3,7 @@
 CollectorError                     one line: what was seen, what was wanted, what to do
 ├── SettingsError                  a DRAFTGATE_* variable or an option is unusable
 ├── OtlpError                      an OTLP body cannot be decoded at all
+├── RejectedError                  one span, point or result of an OTLP body cannot be stored
 ├── AccessError                    a request is not allowed
 │   ├── UnauthenticatedError       it carries no key, or one that is not valid
 │   ├── ForbiddenError             its key lacks a scope
@@ -38,6 +39,10 @@ class SettingsError(CollectorError):
 
 class OtlpError(CollectorError):
     """An OTLP body cannot be decoded at all."""
+
+
+class RejectedError(CollectorError):
+    """One span, point or evaluation result of an OTLP body cannot be stored."""
 
 
 class AccessError(CollectorError):
@@ -91,15 +96,8 @@ class QueueFullError(CollectorError):
 class StoreError(CollectorError):
     """The database cannot be used."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        for_sender: str = "the database cannot be used now; the collector's log says why",
-    ) -> None:
-        super().__init__(message)
-        self.for_sender = for_sender
-        """The message for senders, which does not reveal where the database is."""
+    for_sender = "the database cannot be used now; the collector's log says why"
+    """The message for senders, which does not reveal where the database is."""
 
 
 class StoreUnavailableError(StoreError):

@@ -5,14 +5,13 @@ All texts here are untrusted: they are shown as plain text, never as markup.
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from collector.client import Client, ClientError
-from collector.contract import Pair, RolloutOverview
+from collector.contract import Pair, PairKey, RolloutOverview
 from dashboard import address, markup, pair_list, reading, rollout_choice, states, words
 from dashboard.pair_list import PairFilter, PairLine
 from dashboard.sections import pair_view
@@ -21,11 +20,6 @@ from dashboard.source import Source
 READ_MOST = 150_000
 """Up to this many pairs are read at once, to filter and sort them; more are read page by page."""
 _OF_MANY = {"regressed": "Regressed, worst first", "all": "All, by prompt id"}
-
-
-class _Key(NamedTuple):
-    prompt_id: str
-    repeat: int
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
@@ -56,7 +50,7 @@ def _list(
     overview: RolloutOverview,
     cohort: str | None,
     filters: DeltaGenerator,
-) -> _Key | None:
+) -> PairKey | None:
     if overview.pairs > READ_MOST:
         return _of_many(client, overview, cohort, filters)
     rollout = overview.rollout
@@ -91,7 +85,7 @@ def _metric(metrics: Sequence[str], rollout: str) -> str | None:
 
 def _of_many(
     client: Client, overview: RolloutOverview, cohort: str | None, filters: DeltaGenerator
-) -> _Key | None:
+) -> PairKey | None:
     with filters:
         kind = address.choose(
             "Show", "show", list(_OF_MANY), of=overview.rollout, titles=list(_OF_MANY.values())
@@ -103,7 +97,7 @@ def _of_many(
 
 def _by_loss(
     client: Client, overview: RolloutOverview, cohort: str | None, filters: DeltaGenerator
-) -> _Key | None:
+) -> PairKey | None:
     rollout, after = overview.rollout, address.get("below")
     asked = address.get("by")
     found = client.regressions(
@@ -123,7 +117,7 @@ def _by_loss(
     return key
 
 
-def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> _Key | None:
+def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> PairKey | None:
     complete = words.counted(overview.pairs, "complete pair")
     st.html(markup.note(f"By prompt id; {complete} in all cohorts."))
     after = address.get("after")
@@ -151,9 +145,9 @@ def _cursor_buttons(name: str, after: str | None, following: str | None) -> None
     )
 
 
-def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
+def _choose(lines: tuple[PairLine, ...], key: str) -> PairKey:
     """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
-    keys = [_Key(line.prompt_id, line.repeat) for line in lines]
+    keys = [PairKey(line.prompt_id, line.repeat) for line in lines]
     asked, state = _key_in_address(), f"pair {key}"
     chosen: int | None = st.radio(
         "Pair",
@@ -171,7 +165,7 @@ def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
     return picked
 
 
-def _neighbours(state: str, keys: Sequence[_Key], chosen: _Key | None) -> None:
+def _neighbours(state: str, keys: Sequence[PairKey], chosen: PairKey | None) -> None:
     """Draw buttons, and their keys k and j, that choose the pair above or below."""
     place = keys.index(chosen) if chosen in keys else -1
     columns = st.columns(2)
@@ -190,21 +184,21 @@ def _neighbours(state: str, keys: Sequence[_Key], chosen: _Key | None) -> None:
         )
 
 
-def _go_to_pair(state: str, key: _Key) -> None:
+def _go_to_pair(state: str, key: PairKey) -> None:
     """Choose a pair as the address bar does, which the list follows."""
     st.session_state.pop(state, None)
     _keep(key)
 
 
-def _keep(key: _Key) -> None:
+def _keep(key: PairKey) -> None:
     st.query_params.update({"prompt": key.prompt_id, "repeat": str(key.repeat)})
 
 
-def _key_in_address() -> _Key | None:
+def _key_in_address() -> PairKey | None:
     prompt_id, repeat = address.get("prompt"), address.get("repeat")
     if prompt_id is None or repeat is None or not repeat.isdecimal():
         return None
-    return _Key(prompt_id, int(repeat))
+    return PairKey(prompt_id, int(repeat))
 
 
 def _page() -> int:
@@ -235,7 +229,7 @@ def _go_to(name: str, value: str | None) -> None:
     address.keep(name, value, default="1" if name == "page" else None)
 
 
-def _show_pair(client: Client, rollout: str, key: _Key, zone: ZoneInfo | None) -> None:
+def _show_pair(client: Client, rollout: str, key: PairKey, zone: ZoneInfo | None) -> None:
     pair, withheld = _fetch(client, rollout, key)
     if pair is None:
         st.html(markup.note("This pair is no longer in the collector: choose another."))
@@ -245,7 +239,7 @@ def _show_pair(client: Client, rollout: str, key: _Key, zone: ZoneInfo | None) -
     pair_view.show(client, pair, zone, withheld=withheld)
 
 
-def _fetch(client: Client, rollout: str, key: _Key) -> tuple[Pair | None, bool]:
+def _fetch(client: Client, rollout: str, key: PairKey) -> tuple[Pair | None, bool]:
     """Return the pair, and whether its text is withheld because the key may not read it."""
     try:
         return client.pair(rollout, key.prompt_id, key.repeat, content=True), False

@@ -11,7 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from collector.contract import AttributeValue, ResponseScore, Score
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
-from collector.errors import OtlpError
+from collector.errors import OtlpError, RejectedError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.protobuf.values import read_attributes
@@ -29,10 +29,6 @@ class ReceivedScores(NamedTuple):
     """Number of log records that are no evaluation result."""
     rejected: tuple[str, ...]
     """The reason for each evaluation result that cannot be stored."""
-
-
-class _RejectedError(Exception):
-    """An evaluation result cannot be stored; the message says why."""
 
 
 class _Evaluator(NamedTuple):
@@ -64,7 +60,7 @@ def decode_logs(body: bytes, encoding: Encoding) -> ReceivedScores:
                         scores.append(score)
                     else:
                         of_responses.append(score)
-                except (_RejectedError, OtlpError) as exc:
+                except (RejectedError, OtlpError) as exc:
                     rejected.append(str(exc))
     return ReceivedScores(tuple(scores), tuple(of_responses), ignored, tuple(rejected))
 
@@ -116,7 +112,7 @@ def _judged(record: LogRecord, attributes: Mapping[str, AttributeValue]) -> _Spa
             return _Span(record.trace_id.hex(), record.span_id.hex())
     elif not record.span_id and (response_id := _text(attributes, a.GEN_AI_RESPONSE_ID)):
         return _key(a.GEN_AI_RESPONSE_ID, response_id)
-    raise _RejectedError(
+    raise RejectedError(
         "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not all zero, or "
         f"{a.GEN_AI_RESPONSE_ID}"
     )
@@ -125,14 +121,14 @@ def _judged(record: LogRecord, attributes: Mapping[str, AttributeValue]) -> _Spa
 def _metric(attributes: Mapping[str, AttributeValue]) -> str:
     metric = _text(attributes, a.GEN_AI_EVALUATION_NAME)
     if metric is None:
-        raise _RejectedError(f"{a.GEN_AI_EVALUATION_NAME}: wanted the metric's name, a string")
+        raise RejectedError(f"{a.GEN_AI_EVALUATION_NAME}: wanted the metric's name, a string")
     return metric
 
 
 def _key(name: str, text: str) -> str:
-    """Return the text if it is a valid name, else raise `_RejectedError`."""
+    """Return the text if it is a valid name, else raise `RejectedError`."""
     if not is_name(text):
-        raise _RejectedError(f"{name}: {WANTED_NAME}")
+        raise RejectedError(f"{name}: {WANTED_NAME}")
     return text
 
 
@@ -152,7 +148,7 @@ def _evaluator(
     ):
         if name is not None:
             return _Evaluator(name, version or _UNVERSIONED)
-    raise _RejectedError(
+    raise RejectedError(
         f"no evaluator: wanted {a.DRAFTGATE_EVALUATOR_NAME}, the scope's name, or {a.SERVICE_NAME}"
     )
 

@@ -19,7 +19,7 @@ from collector.contract import AttributeValue, EngineSample, SampleKind
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
 from collector.contract.span_json import attributes_to_json
-from collector.errors import OtlpError
+from collector.errors import OtlpError, RejectedError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.otlp.engine_metrics import is_engine_metric
@@ -42,10 +42,6 @@ class ReceivedSamples(NamedTuple):
     """Number of points of other metrics, of histograms and summaries, and without a value."""
     rejected: tuple[str, ...]
     """The reason for each point that cannot be stored."""
-
-
-class _RejectedError(Exception):
-    """A point cannot be stored; the message says why."""
 
 
 class _Source(NamedTuple):
@@ -79,7 +75,7 @@ def decode_metrics(body: bytes, encoding: Encoding) -> ReceivedSamples:
                         continue
                     try:
                         samples.append(_sample(point, metric, source))
-                    except (_RejectedError, OtlpError) as exc:
+                    except (RejectedError, OtlpError) as exc:
                         rejected.append(str(exc))
     return ReceivedSamples(tuple(samples), ignored, tuple(rejected))
 
@@ -115,9 +111,9 @@ def _sample(point: NumberDataPoint, metric: Metric, source: _Source) -> EngineSa
         (f"{a.SERVICE_INSTANCE_ID} or {a.HOST_NAME}", source.instance or ""),
     ):
         if not is_name(text):
-            raise _RejectedError(f"{name}: {WANTED_NAME}")
+            raise RejectedError(f"{name}: {WANTED_NAME}")
     if not 0 < point.time_unix_nano <= _MAX_UNIX_NS:
-        raise _RejectedError("time_unix_nano: wanted Unix nanoseconds from 1 to 2^63 - 1")
+        raise RejectedError("time_unix_nano: wanted Unix nanoseconds from 1 to 2^63 - 1")
     return EngineSample(
         time_unix_ns=point.time_unix_nano,
         service_name=source.service_name,
@@ -141,10 +137,10 @@ def _kind(metric: Metric) -> SampleKind:
 def _value(point: NumberDataPoint) -> float:
     kind = point.WhichOneof("value")
     if kind is None:
-        raise _RejectedError("value: absent, and the point is not flagged as carrying none")
+        raise RejectedError("value: absent, and the point is not flagged as carrying none")
     value = float(getattr(point, kind))
     if not math.isfinite(value):
-        raise _RejectedError("value: wanted a finite number, got NaN or an infinity")
+        raise RejectedError("value: wanted a finite number, got NaN or an infinity")
     return value
 
 
@@ -152,7 +148,7 @@ def _labels(point: NumberDataPoint) -> dict[str, str]:
     values = read_attributes(point.attributes)
     labels = {name: _as_text(value) for name, value in sorted(values.items())}
     if sum(map(len, labels)) + sum(map(len, labels.values())) > MAX_ATTRIBUTES_CHARACTERS:
-        raise _RejectedError(
+        raise RejectedError(
             f"attributes: wanted up to {MAX_ATTRIBUTES_CHARACTERS} characters in all"
         )
     return labels

@@ -11,6 +11,7 @@ from typing import Any, Final
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.dialects import SYSTEM
+from collector.errors import RejectedError
 from collector.otlp import attribute_facts, native
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
@@ -35,10 +36,6 @@ _UNTYPED: Final = (
     "flags",
 )
 _WANTED_TIME = "{}: wanted Unix nanoseconds from 1 to 2^63 - 1"
-
-
-class _RejectedError(Exception):
-    """A span cannot be stored; the message says why."""
 
 
 def decode_traces(body: bytes, encoding: Encoding) -> Received:
@@ -75,7 +72,7 @@ def read_message(message: Any) -> Received:
             for span in scope_spans.spans:
                 try:
                     received.append(_received(span, scope_name, resource))
-                except _RejectedError as exc:
+                except RejectedError as exc:
                     rejected.append(str(exc))
     return Received(tuple(received), tuple(rejected))
 
@@ -129,18 +126,18 @@ def _rewrite_ids(document: otlp_body.JsonObject) -> None:
 
 
 def _check(span: Any) -> None:  # Any: `wire.Span`
-    """Raise `_RejectedError` if the span cannot be stored."""
+    """Raise `RejectedError` if the span cannot be stored."""
     _check_id("trace_id", span.trace_id, _NO_TRACE)
     _check_id("span_id", span.span_id, _NO_SPAN)
     if not 0 < span.start_time_unix_nano <= MAX_UNIX_NS:
-        raise _RejectedError(_WANTED_TIME.format("start_time_unix_nano"))
+        raise RejectedError(_WANTED_TIME.format("start_time_unix_nano"))
     if not 0 < span.end_time_unix_nano <= MAX_UNIX_NS:
-        raise _RejectedError(_WANTED_TIME.format("end_time_unix_nano"))
+        raise RejectedError(_WANTED_TIME.format("end_time_unix_nano"))
 
 
 def _check_id(name: str, value: bytes, zero: bytes) -> None:
     if len(value) != len(zero) or value == zero:
-        raise _RejectedError(
+        raise RejectedError(
             f"{name}: wanted {len(zero)} bytes ({2 * len(zero)} hexadecimal digits), not all zero"
         )
 

@@ -43,12 +43,12 @@ class Difference(NamedTuple):
         return f"{series}, {self.length} {self.start_unix_s}: {self.what}"
 
 
-class _Key(NamedTuple):
+class _Bucket(NamedTuple):
     series_id: int
     start_unix_s: int
 
 
-_States = dict[_Key, state.RollupState]
+_States = dict[_Bucket, state.RollupState]
 
 
 def differences(connection: StoreConnection) -> Iterator[Difference]:
@@ -106,9 +106,9 @@ def _of_rollout(connection: StoreConnection, rollout: str) -> Iterator[Differenc
 
 def _recomputed(
     connection: Connection, rollout: str
-) -> tuple[dict[_Key, list[state.Packed]], dict[int, Series]]:
+) -> tuple[dict[_Bucket, list[state.Packed]], dict[int, Series]]:
     """Return the rollout's rollup states by minute, recomputed from its rows, and its series."""
-    found: dict[_Key, list[state.Packed]] = defaultdict(list)
+    found: dict[_Bucket, list[state.Packed]] = defaultdict(list)
     made: dict[int, Series] = {}
     last = 0
     while True:
@@ -124,22 +124,22 @@ def _recomputed(
         last = known[-1]["id"]
         for delta in deltas.of_rows(known):
             made[delta.series.id] = delta.series
-            _append(found[_Key(delta.series.id, delta.start_unix_s)], delta.packed)
+            _append(found[_Bucket(delta.series.id, delta.start_unix_s)], delta.packed)
 
 
 def _stored(connection: StoreConnection, table: Table, series: list[int], length_s: int) -> _States:
     every = [Range(None, None)]
     hours, minutes = (every, []) if table is rollup_hour else ([], every)
     found = connection.reader.merged(RollupQuery(series, hours, minutes, step_s=length_s))
-    return {_Key(one.series_id, one.start_unix_s): state.unpack(one.packed) for one in found}
+    return {_Bucket(one.series_id, one.start_unix_s): state.unpack(one.packed) for one in found}
 
 
 def _grouped(
-    by_minute: dict[_Key, list[state.Packed]], length_s: int
-) -> dict[_Key, list[state.Packed]]:
-    found: dict[_Key, list[state.Packed]] = defaultdict(list)
+    by_minute: dict[_Bucket, list[state.Packed]], length_s: int
+) -> dict[_Bucket, list[state.Packed]]:
+    found: dict[_Bucket, list[state.Packed]] = defaultdict(list)
     for (id_, start), states in by_minute.items():
-        _append(found[_Key(id_, start // length_s * length_s)], state.merge(states))
+        _append(found[_Bucket(id_, start // length_s * length_s)], state.merge(states))
     return found
 
 
@@ -149,7 +149,7 @@ def _append(states: list[state.Packed], one: state.Packed) -> None:
         states[:] = [state.merge(states)]
 
 
-def _unpacked(found: dict[_Key, list[state.Packed]]) -> _States:
+def _unpacked(found: dict[_Bucket, list[state.Packed]]) -> _States:
     return {key: state.unpack(state.merge(states)) for key, states in found.items()}
 
 

@@ -87,7 +87,7 @@ def request_counts(
 
     `None` if the engine restarted, has not counted this request yet, or counted others too.
     """
-    difference = _Difference(before, after)
+    difference = _Growth(before, after)
     busy = [gauge for gauge in counters.in_flight if before.total(gauge) or after.total(gauge)]
     if busy or output_tokens is None or difference.of(counters.generated) != output_tokens:
         return None
@@ -98,7 +98,7 @@ def request_counts(
 
 def counts_between(before: Scrape, after: Scrape, counters: SpeculationCounters) -> ScrapedCounts:
     """Return the counts of all requests between two scrapes."""
-    difference = _Difference(before, after)
+    difference = _Growth(before, after)
     steps = difference.of(counters.steps)
     if steps is not None and counters.steps_include_prefill:
         steps -= difference.of(counters.requests) or 0
@@ -111,7 +111,7 @@ def counts_between(before: Scrape, after: Scrape, counters: SpeculationCounters)
     )
 
 
-class _Difference(NamedTuple):
+class _Growth(NamedTuple):
     before: Scrape
     after: Scrape
 

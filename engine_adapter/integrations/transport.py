@@ -167,7 +167,7 @@ def _library(request: Any) -> Any:  # Any: the module that the SDK's HTTP client
 def _observed(stream: Any, observation: _Observation, library: Any) -> Any:
     """Return the observed stream, in a class that the library's client accepts."""
 
-    class Observed(library.SyncByteStream):  # type: ignore[misc]
+    class ObservedStream(library.SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             for data in stream:
                 observation.take(data)
@@ -176,13 +176,13 @@ def _observed(stream: Any, observation: _Observation, library: Any) -> Any:
         def close(self) -> None:
             stream.close()
 
-    return Observed()
+    return ObservedStream()
 
 
 def _observed_async(stream: Any, observation: _Observation, library: Any) -> Any:
     """Return the observed asynchronous stream."""
 
-    class Observed(library.AsyncByteStream):  # type: ignore[misc]
+    class ObservedAsyncStream(library.AsyncByteStream):  # type: ignore[misc]
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for data in stream:
                 observation.take(data)
@@ -191,4 +191,4 @@ def _observed_async(stream: Any, observation: _Observation, library: Any) -> Any
         async def aclose(self) -> None:
             await stream.aclose()
 
-    return Observed()
+    return ObservedAsyncStream()

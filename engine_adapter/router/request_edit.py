@@ -16,7 +16,7 @@ from engine_adapter.router.json_members import with_members, with_new_members
 from engine_adapter.routes import HttpEngineName
 
 
-class _Field(NamedTuple):
+class _CountsField(NamedTuple):
     """A request field and the member that it adds to the answer."""
 
     name: str
@@ -24,9 +24,9 @@ class _Field(NamedTuple):
     streamed_only: bool
 
 
-_FIELDS: Final[Mapping[str, _Field]] = {
-    "llamacpp": _Field("timings_per_token", "timings", streamed_only=True),
-    "sglang": _Field("return_spec_tokens_details", "sglext", streamed_only=False),
+_FIELDS: Final[Mapping[str, _CountsField]] = {
+    "llamacpp": _CountsField("timings_per_token", "timings", streamed_only=True),
+    "sglang": _CountsField("return_spec_tokens_details", "sglext", streamed_only=False),
 }
 _WITHOUT_USAGE: Final = frozenset(("llamacpp",))
 _STRUCTURE_BYTES: Final = 1 << 16

@@ -34,7 +34,7 @@ def cost_comparisons(evidence: Evidence, policy: Policy) -> tuple[CostComparison
     return tuple(replace(one, confidence=1 - policy.alpha_pass) for one in found)
 
 
-class _Rows(NamedTuple):
+class _CostedAnswers(NamedTuple):
     """The answers of one scope whose cost is known."""
 
     baseline: BoolColumn
@@ -91,19 +91,21 @@ def _end(estimate: _Estimate, *, lower: bool) -> float | None:
     return significant(estimate.limits.lower if lower else estimate.limits.upper)
 
 
-def _rows(evidence: Evidence, costs: AnswerCosts, scope: BoolColumn, *, paired: bool) -> _Rows:
+def _rows(
+    evidence: Evidence, costs: AnswerCosts, scope: BoolColumn, *, paired: bool
+) -> _CostedAnswers:
     answered = [scope & side.answered for side in (evidence.baseline, evidence.candidate)]
     known = [~np.isnan(costs.baseline), ~np.isnan(costs.candidate)]
     if paired:
         both = answered[0] & answered[1]
         rows = both & known[0] & known[1]
-        return _Rows(rows, rows, int((both & ~rows).sum()))
+        return _CostedAnswers(rows, rows, int((both & ~rows).sum()))
     baseline, candidate = (one & has for one, has in zip(answered, known, strict=True))
     left_out = sum(int((one & ~has).sum()) for one, has in zip(answered, known, strict=True))
-    return _Rows(baseline, candidate, left_out)
+    return _CostedAnswers(baseline, candidate, left_out)
 
 
-def _notes(costs: AnswerCosts, rows: _Rows) -> tuple[str, ...]:
+def _notes(costs: AnswerCosts, rows: _CostedAnswers) -> tuple[str, ...]:
     """Return why no figure is known."""
     if costs.unknown is not None:
         return (costs.unknown,)
@@ -118,7 +120,9 @@ def _rate(side: Side, costs: FloatColumn, rows: BoolColumn) -> float:
     return float(costs[rows].sum() / side.output_tokens[rows].sum()) * _MILLION
 
 
-def _difference(evidence: Evidence, costs: AnswerCosts, rows: _Rows, policy: Policy) -> _Estimate:
+def _difference(
+    evidence: Evidence, costs: AnswerCosts, rows: _CostedAnswers, policy: Policy
+) -> _Estimate:
     """Return candidate − baseline, per million output tokens."""
     timed = costs.in_flight is not None
     candidate = (costs.candidate, evidence.candidate.output_tokens)
@@ -138,7 +142,7 @@ def _difference(evidence: Evidence, costs: AnswerCosts, rows: _Rows, policy: Pol
 def _between_arms(
     evidence: Evidence,
     arms: tuple[tuple[FloatColumn, FloatColumn], tuple[FloatColumn, FloatColumn]],
-    rows: _Rows,
+    rows: _CostedAnswers,
     policy: Policy,
 ) -> _Estimate:
     """Return the difference of arms that answered different requests: their variances add."""
@@ -169,7 +173,7 @@ def _estimated(
 
 
 def _rejected_drafts(
-    evidence: Evidence, costs: AnswerCosts, rows: _Rows, policy: Policy
+    evidence: Evidence, costs: AnswerCosts, rows: _CostedAnswers, policy: Policy
 ) -> _Estimate:
     """Return what drafts that were rejected cost, per million output tokens of the candidate.
 

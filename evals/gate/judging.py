@@ -89,7 +89,7 @@ def _first_of(found: Sequence[Obstacle], own: Sequence[Obstacle]) -> Obstacle:
     )
 
 
-class _Judgement(NamedTuple):
+class _CellOutcome(NamedTuple):
     outcome: Outcome
     obstacle: Obstacle | None
 
@@ -106,20 +106,20 @@ def family_p(measured: Measurement) -> float | None:
 
 def _judge(
     cell: Cell, measured: Measurement, p_corrected: float | None, policy: Policy, family: int
-) -> _Judgement:
+) -> _CellOutcome:
     if measured.obstacle is not None:
         if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
-            return _Judgement(Outcome.FAIL, None)
-        return _Judgement(Outcome.INCONCLUSIVE, measured.obstacle)
+            return _CellOutcome(Outcome.FAIL, None)
+        return _CellOutcome(Outcome.INCONCLUSIVE, measured.obstacle)
     interval = measured.interval
     if interval is None:
-        return _Judgement(Outcome.INCONCLUSIVE, Obstacle(Reason.MISSING, "no limits exist"))
+        return _CellOutcome(Outcome.INCONCLUSIVE, Obstacle(Reason.MISSING, "no limits exist"))
     if within(cell, interval):
-        return _Judgement(Outcome.PASS, None)
+        return _CellOutcome(Outcome.PASS, None)
     if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
-        return _Judgement(Outcome.FAIL, None)
+        return _CellOutcome(Outcome.FAIL, None)
     levels = (policy.alpha_pass, policy.alpha_fail_family / family)
-    return _Judgement(Outcome.INCONCLUSIVE, _undecided(cell, measured, interval, levels))
+    return _CellOutcome(Outcome.INCONCLUSIVE, _undecided(cell, measured, interval, levels))
 
 
 def _undecided(

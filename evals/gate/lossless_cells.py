@@ -20,7 +20,7 @@ MIN_PAIRS = 30
 """Minimum number of compared answers for a decision."""
 
 
-class _Judgement(NamedTuple):
+class _LosslessOutcome(NamedTuple):
     outcome: Outcome
     reason: Reason | None
     words: str
@@ -47,9 +47,13 @@ def lossless_findings(
     barred = lost_pairs(evidence, evidence.scope(None), policy)
     unfit = next((o for o in state_obstacles(evidence.sentinels, policy) if o.bars_fail), None)
     if unfit is not None:
-        judged = _Judgement(Outcome.INCONCLUSIVE, unfit.reason, f"{unfit.words}: inconclusive")
+        judged = _LosslessOutcome(
+            Outcome.INCONCLUSIVE, unfit.reason, f"{unfit.words}: inconclusive"
+        )
     if barred is not None and judged.outcome is Outcome.PASS:
-        judged = _Judgement(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
+        judged = _LosslessOutcome(
+            Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive"
+        )
     return (
         lossless_finding(
             LosslessComparison(METRIC, STAT, rules.hazard_ratio_max, rules.alpha, METHOD),
@@ -66,25 +70,25 @@ def lossless_findings(
 
 def _judge(
     found: Divergences | None, n: int, control: Divergences | None, rules: Lossless
-) -> _Judgement:
+) -> _LosslessOutcome:
     if found is None or n == 0:
         why = "" if found is None or not _unknown(found) else f" ({_unknown_words(found)})"
         words = f"no pair of greedy answers has a text on both sides{why}: inconclusive"
-        return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words, needed=MIN_PAIRS)
+        return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.MISSING, words, needed=MIN_PAIRS)
     diverged = found.position >= 0
     broken = diverged & (found.gap > _allowed(found, rules))
     if broken.any():
         first = int(np.flatnonzero(broken)[0])
         words = f"{int(broken.sum())} are no ties, such as {found.words[first]}: fail"
-        return _Judgement(Outcome.FAIL, None, words)
+        return _LosslessOutcome(Outcome.FAIL, None, words)
     if n < MIN_PAIRS:
         words = f"{_ties(found)}needs {MIN_PAIRS - n} more pairs: inconclusive"
-        return _Judgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
+        return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
     if not diverged.any() or not np.isnan(found.gap[diverged]).any():
         if _unknown(found):
             words = f"{_ties(found)}{_unknown_words(found)}; at worst they differ: inconclusive"
-            return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
-        return _Judgement(Outcome.PASS, None, f"{_ties(found)}pass")
+            return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+        return _LosslessOutcome(Outcome.PASS, None, f"{_ties(found)}pass")
     return _against(found, control, rules)
 
 
@@ -101,7 +105,7 @@ def _ties(found: Divergences) -> str:
     return f"{len(rows)} are all ties under the baseline, {such}: "
 
 
-def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _Judgement:
+def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _LosslessOutcome:
     """Compare the rate of divergences with that of two equal arms."""
     first = found.words[int(np.flatnonzero(found.position >= 0)[0])]
     if control is None or not (control.compared >= 0).any():
@@ -109,24 +113,24 @@ def _against(found: Divergences, control: Divergences | None, rules: Lossless) -
             f"first {first}; without an A/A control, or `--rescore`, nobody knows whether equal "
             "arms diverge as often: inconclusive"
         )
-        return _Judgement(Outcome.INCONCLUSIVE, Reason.AA, words)
+        return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.AA, words)
     interval = _hazard_ratio(_rate(found), _rate(control), rules)
     worst = _hazard_ratio(_rate(found, worst=True), _rate(control, worst=False), rules)
     if isinstance(interval, Insufficient) or isinstance(worst, Insufficient):
         words = "too few tokens were compared for limits: inconclusive"
-        return _Judgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
+        return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
     upper = "no upper limit" if interval.upper is None else f"{interval.upper:.2f}"
     words = f"rate a token over the control's: up to {upper}, margin ≤ {rules.hazard_ratio_max:g}: "
     if interval.p_fail <= rules.alpha:
-        return _Judgement(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
+        return _LosslessOutcome(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
     if not _within(interval, rules):
-        return _Judgement(
+        return _LosslessOutcome(
             Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval
         )
     if not _within(worst, rules):
         words += f"inconclusive: {_unknown_words(found, control)}; at worst they exceed it"
-        return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words, interval)
-    return _Judgement(Outcome.PASS, None, f"{words}pass", interval)
+        return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.MISSING, words, interval)
+    return _LosslessOutcome(Outcome.PASS, None, f"{words}pass", interval)
 
 
 def _hazard_ratio(

@@ -258,7 +258,7 @@ def _limits(
     before, centre = _covariates(sides, rows)
     mixes = (mix, None)
     samples = [
-        _sample(cell, evidence, sides[i], policy, _Rows(rows[i], before[i], centre, mixes[i]),
+        _sample(cell, evidence, sides[i], policy, _ArmRows(rows[i], before[i], centre, mixes[i]),
                 unknown[i])
         for i in (0, 1)
     ]  # fmt: skip
@@ -294,7 +294,7 @@ def _covariates(
     return (candidate[:, columns], baseline[:, columns]), centre
 
 
-class _Rows(NamedTuple):
+class _ArmRows(NamedTuple):
     """Answers of one arm, their requests' covariates, and the mix to weight them to."""
 
     known: BoolColumn
@@ -345,7 +345,7 @@ def _sample(
     evidence: Evidence,
     side: Side,
     policy: Policy,
-    rows: _Rows,
+    rows: _ArmRows,
     unknown: float,
 ) -> _Sample:
     known, mix, stat = rows.known, rows.mix, cell.rule.stat

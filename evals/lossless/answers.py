@@ -34,7 +34,7 @@ _SAMPLED_TYPES = {
 _Key = tuple[str | None, int | None]
 
 
-class _Row(NamedTuple):
+class _PairRow(NamedTuple):
     compared: int | None = None
     position: int | None = None
     gap: float | None = None
@@ -61,7 +61,7 @@ def with_divergences(
     of logits that equal arms show. With `audits`, each arm's sampled answers are fed to its audit
     in the order of pairs, and the table has the evidence after each answer.
     """
-    rows = dict[_Key, _Row]()
+    rows = dict[_Key, _PairRow]()
     audited: dict[Arm, dict[_Key, AuditedAnswer]] = {arm: {} for arm in audits or ()}
     for pair in _pairs(client, rollout):
         key = (pair.prompt_id, pair.repeat)
@@ -71,7 +71,7 @@ def with_divergences(
             if side is not None:
                 audited[arm][key] = audit.take(side)
     keys = list(zip(table["prompt_id"], table["repeat"], strict=True))
-    found = [rows.get(key, _Row()) for key in keys]
+    found = [rows.get(key, _PairRow()) for key in keys]
     added = {
         name: Column.of([row[i] for row in found], kind)
         for i, (name, kind) in enumerate(_TYPES.items())
@@ -99,15 +99,15 @@ def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
             return
 
 
-def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
+def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _PairRow:
     if pair.baseline is None or pair.candidate is None:
-        return _Row()
+        return _PairRow()
     sides = (pair.baseline, pair.candidate)
     if any(map(_promises_nothing, sides)):
-        return _Row()
+        return _PairRow()
     baseline, candidate = (answer_text(side) for side in sides)
     if (unknown := _incomparable(sides)) or baseline is None or candidate is None:
-        return _Row(unknown=unknown or "have no text that was kept")
+        return _PairRow(unknown=unknown or "have no text that was kept")
     where = f"prompt {pair.prompt_id}"
     if rescorer is None:
         return _by_characters(where, baseline, candidate)
@@ -115,7 +115,7 @@ def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     tokens, others = _tokens(rescorer, sides, (baseline, candidate))
     found = compare(tokens, others)
     if found.position is None:
-        return _Row(found.tokens)
+        return _PairRow(found.tokens)
     prefix = rescorer.prompt_tokens(prompt)
     given = None if prefix is None else [*prefix, *tokens[: found.position]]
     return _rescored(rescorer, where, given, found, noise)
@@ -136,27 +136,27 @@ def _promises_nothing(side: Generation) -> bool:
     return side.error_type is not None or (side.temperature or 0) > 0 or bool(side.own_history)
 
 
-def _by_characters(where: str, baseline: str, candidate: str) -> _Row:
+def _by_characters(where: str, baseline: str, candidate: str) -> _PairRow:
     found = compare(list(map(ord, baseline)), list(map(ord, candidate)))
     if found.position is None:
-        return _Row(found.tokens)
+        return _PairRow(found.tokens)
     at = found.position
     words = f"{where} at character {at}: {_near(candidate, at)} for {_near(baseline, at)}"
-    return _Row(found.tokens, at, words=words)
+    return _PairRow(found.tokens, at, words=words)
 
 
 def _rescored(
     rescorer: TextRescorer, where: str, prefix: list[int] | None, found: Compared, noise: float
-) -> _Row:
+) -> _PairRow:
     at, end = found.position, rescorer.end_token
     ours = end if found.candidate_token is None else found.candidate_token
     theirs = end if found.baseline_token is None else found.baseline_token
     words = f"{where} at token {at}: {rescorer.shown(ours)} for {rescorer.shown(theirs)}"
     if prefix is None:
-        return _Row(found.tokens, at, words=words)
+        return _PairRow(found.tokens, at, words=words)
     checked = confirm(rescorer.next_logits(prefix), ours, dtype=rescorer.dtype, noise=noise)
     words += f", gap {checked.gap:.3g} where {checked.allowed:.2g} is a tie"
-    return _Row(found.tokens, at, checked.gap, checked.allowed, words)
+    return _PairRow(found.tokens, at, checked.gap, checked.allowed, words)
 
 
 def _incomparable(sides: tuple[Generation, Generation]) -> str | None:

@@ -30,7 +30,7 @@ from engine_adapter.routes import LocalRoute
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Pending:
+class _RunningRequest:
     """A request with its state and results."""
 
     job: Job
@@ -57,7 +57,7 @@ class LocalEngine(Engine):
         self._route = route
         self._assembly = Assembly(route, shelf)
         self._target = self._assembly.target
-        self._waiting: list[_Pending] = []
+        self._waiting: list[_RunningRequest] = []
         self._lock = threading.Lock()
         self._meter = DeviceMeter.of(self._target.model.device)
         self.info = self._assembly.models.info(route, torch.__version__, "local transformers")
@@ -86,7 +86,7 @@ class LocalEngine(Engine):
         """Close NVML; the `ModelShelf` owns the models."""
         self._meter.close()
 
-    def _pending(self, request: Request) -> _Pending:
+    def _pending(self, request: Request) -> _RunningRequest:
         prompt = tuple(encode_chat(self._target, request)[0].tolist())
         ending = Ending(
             max_tokens=request.limit,
@@ -99,7 +99,7 @@ class LocalEngine(Engine):
             top_p = 1.0 if request.top_p is None else request.top_p
             sampling = SamplerChain(request.temperature, top_p, request.top_k or 0)
         job = Job(prompt=prompt, ending=ending, seed=request.seed or 0)
-        return _Pending(
+        return _RunningRequest(
             job=job,
             sampling=sampling,
             sampler=of_request(request),
@@ -126,7 +126,7 @@ class LocalEngine(Engine):
             for one in batch:
                 one.done.set_result(None)
 
-    def _answer(self, batch: list[_Pending]) -> None:
+    def _answer(self, batch: list[_RunningRequest]) -> None:
         """Answer a batch in the target's thread and time its steps."""
         torch.set_num_threads(self._route.threads)
         jobs = [one.job for one in batch]
@@ -148,7 +148,7 @@ class LocalEngine(Engine):
         for one in batch:  # a text takes part in every step until its last
             one.step_times, one.device = totals[len(one.steps) - 1], device
 
-    def _whole(self, pending: _Pending) -> Answer:
+    def _whole(self, pending: _RunningRequest) -> Answer:
         ending = pending.job.ending
         speculation = self._configured()
         if speculation is not None:
@@ -201,7 +201,7 @@ class LocalEngine(Engine):
         return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
 
 
-def _fail(batch: list[_Pending], error: GenerationError) -> None:
+def _fail(batch: list[_RunningRequest], error: GenerationError) -> None:
     for one in batch:
         one.done.set_exception(error)
 

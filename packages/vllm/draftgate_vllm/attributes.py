@@ -13,7 +13,7 @@ PROPOSED: Mapping[str, str] = {
 """The name of each count as proposed to OpenTelemetry's GenAI conventions."""
 
 
-class Counts(Protocol):
+class RequestCounts(Protocol):
     """vLLM's `RequestSpecDecodeMetrics`: the counts of one answer."""
 
     num_spec_tokens: int
@@ -22,7 +22,7 @@ class Counts(Protocol):
     num_draft_tokens: int
 
 
-def attributes_of(counts: Counts, *, proposed: bool) -> dict[str, Any]:
+def attributes_of(counts: RequestCounts, *, proposed: bool) -> dict[str, Any]:
     """Return the counts as attributes; with `proposed`, four of them by both of their names."""
     histogram = list(counts.histogram)
     named = {
