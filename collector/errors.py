@@ -96,8 +96,15 @@ class QueueFullError(CollectorError):
 class StoreError(CollectorError):
     """The database cannot be used."""
 
-    for_sender = "the database cannot be used now; the collector's log says why"
-    """The message for senders, which does not reveal where the database is."""
+    def __init__(
+        self,
+        message: str,
+        *,
+        for_sender: str = "the database cannot be used now; the collector's log says why",
+    ) -> None:
+        super().__init__(message)
+        self.for_sender = for_sender
+        """The message for senders, which does not reveal where the database is."""
 
 
 class StoreUnavailableError(StoreError):

@@ -114,12 +114,12 @@ _Rules = dict[tuple[str, ...], tuple[str, dict[str, Any]]]  # Any: JSON values
 def _rules(given: list[dict[str, Any]]) -> _Rules:
     """Return each rule with its place in the file, by the key that identifies it."""
     places: Counter[str] = Counter()
-    twins: Counter[tuple[str, ...]] = Counter()
+    seen: Counter[tuple[str, ...]] = Counter()
     found: _Rules = {}
     for rule in given:
         same = tuple(str(rule[key]) for key in ("role", "metric", "stat", "scope", "bound"))
-        found[*same, str(twins[same])] = (f"{rule['role']}[{places[rule['role']]}]", rule)
-        twins[same] += 1
+        found[*same, str(seen[same])] = (f"{rule['role']}[{places[rule['role']]}]", rule)
+        seen[same] += 1
         places[rule["role"]] += 1
     return found
 

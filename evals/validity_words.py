@@ -16,7 +16,7 @@ def load_words(band: tuple[int, int]) -> str:
 
 
 def valid_words(side: AnswerValidity) -> str:
-    """Return how many answers are valid, and the others by what is wrong."""
+    """Return how many answers are valid, and the others by their fault."""
     if not side.judged:
         return "–"
     valid = side.judged - side.invalid

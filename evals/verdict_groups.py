@@ -44,7 +44,7 @@ def grouped(verdicts: Sequence[DatedVerdict]) -> tuple[VerdictGroup, ...]:
 
 
 def serving_of(candidate: CandidateIdentity | None) -> str:
-    """Return a candidate's serving in words; what is not known is left out."""
+    """Return a candidate's serving in words; unknown parts are left out."""
     if candidate is None:
         return "not known"
     drafts = [

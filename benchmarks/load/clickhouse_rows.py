@@ -5,7 +5,7 @@ The copies have rollup deltas too, so rollups and pairs are built from them as u
 """
 
 from collector.store import Store, progress
-from collector.store.clickhouse import AnalyticsConnection, marks
+from collector.store.clickhouse import AnalyticsConnection, watermarks
 
 _CHANGED = {
     "span": ("trace_id",),
@@ -20,7 +20,7 @@ def repeat(store: Store, times: int) -> None:
     with store.transaction() as connection:
         if not isinstance(connection, AnalyticsConnection):
             raise TypeError("the store has no ClickHouse")
-        clickhouse, last = connection.clickhouse, connection.marks.committed
+        clickhouse, last = connection.clickhouse, connection.watermarks.committed
         first = clickhouse.query("SELECT min(id) FROM span").column(0)[0].as_py()
         shift = last - first + 1
         for number in range(1, times):
@@ -33,7 +33,7 @@ def repeat(store: Store, times: int) -> None:
                 )
         end = last + (times - 1) * shift
         clickhouse.last_tried_id = end
-        progress.reach(connection, marks.COMMITTED, end)
+        progress.reach(connection, watermarks.COMMITTED, end)
 
 
 def _changes(names: tuple[str, ...], number: int, shift: int) -> str:

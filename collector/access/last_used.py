@@ -14,10 +14,9 @@ _log = logging.getLogger(__name__)
 class LastUsed:
     """A thread that stores an authority's key uses once a minute and when stopped."""
 
-    def __init__(self, authority: Authority, store: Store, *, every_s: float = _EVERY_S) -> None:
+    def __init__(self, authority: Authority, store: Store) -> None:
         self._authority = authority
         self._store = store
-        self._every_s = every_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="draftgate-key-uses", daemon=True)
 
@@ -33,7 +32,7 @@ class LastUsed:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._every_s):
+        while not self._stopping.wait(_EVERY_S):
             self._flush()
         self._flush()
 

@@ -5,7 +5,7 @@ out are counted.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -43,14 +43,10 @@ class _Snapshot(NamedTuple):
 
 
 class RolloutMetrics:
-    """Metrics of rollouts, read from the database at most once per `fresh_s`."""
+    """Metrics of rollouts, read from the database at most once per `_FRESH_S`."""
 
-    def __init__(
-        self, store: Store, *, fresh_s: float = _FRESH_S, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._fresh_s = fresh_s
-        self._clock = clock
         self._lock = Lock()
         self._read_s = 0.0
         """Time of the last read, by the monotonic clock."""
@@ -66,7 +62,7 @@ class RolloutMetrics:
             (),
             [((), states.rollouts.left_out)],
         )
-        yield from _verdicts(of_rollout, self._clock())
+        yield from _verdicts(of_rollout, time.time())
         yield from _cells(of_rollout)
         yield from _costs(of_rollout)
         yield from _arms(states)
@@ -76,7 +72,7 @@ class RolloutMetrics:
     def _current(self) -> _Snapshot:
         with self._lock:
             now_s = time.monotonic()
-            if self._snapshot is None or now_s >= self._read_s + self._fresh_s:
+            if self._snapshot is None or now_s >= self._read_s + _FRESH_S:
                 self._snapshot, self._read_s = self._read(), now_s
             return self._snapshot
 
@@ -84,9 +80,7 @@ class RolloutMetrics:
         """Read the database; only new verdicts are read, because a verdict never changes."""
         known = self._snapshot.verdicts if self._snapshot else {}
         with self._store.read() as connection:
-            states = rollout_states.read(
-                connection, at_most=MOST_ROLLOUTS, now_unix_s=self._clock()
-            )
+            states = rollout_states.read(connection, at_most=MOST_ROLLOUTS, now_unix_s=time.time())
             wanted = set(states.verdicts.values())
             new = rollout_states.verdicts_of(connection, wanted - known.keys())
         kept = {id_: one for id_, one in known.items() if id_ in wanted}

@@ -43,13 +43,11 @@ class Upkeep:
         keep: Keep,
         *,
         clock: Callable[[], float] = time.time,
-        every_s: float = _LOOK_EVERY_S,
         silence: Silence | None = None,
     ) -> None:
         self._store = store
         self._keep = keep
         self._clock = clock
-        self._every_s = every_s
         # The tasks, and the time of each one's next check.
         now = clock()
         self._tasks: dict[Callable[[], int], float] = {
@@ -108,7 +106,7 @@ class Upkeep:
         return 0
 
     def _run(self) -> None:
-        pause_s = self._every_s
+        pause_s = _LOOK_EVERY_S
         while not self._stopping.wait(pause_s):
             started_s = perf_counter()
             try:
@@ -117,7 +115,7 @@ class Upkeep:
                 # A bug in one task must not stop the others.
                 _log.exception("upkeep failed")
                 done = 0
-            pause_s = perf_counter() - started_s if done else self._every_s
+            pause_s = perf_counter() - started_s if done else _LOOK_EVERY_S
 
     def _promote(self) -> int:
         before = int(self._clock()) - engine_spans.PATIENCE_S

@@ -1,6 +1,7 @@
 """Interface of the databases that can hold the store; the kind is chosen when the store opens."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine
 
@@ -48,17 +49,12 @@ class Database(ABC):
 class RelationalDatabase(Database):
     """A database with transactions that holds all tables."""
 
+    reader: Callable[[Connection], Reader]
+    bulk: Callable[[Connection], RelationalBulk]
+
     @abstractmethod
     def on_open(self, *, upgraded: bool) -> None:
         """Finish opening: called once the schema is at the newest revision."""
-
-    @abstractmethod
-    def reader(self, connection: Connection) -> Reader:
-        """Return a reader in the connection's transaction."""
-
-    @abstractmethod
-    def bulk(self, connection: Connection) -> RelationalBulk:
-        """Return the bulk inserts of the connection."""
 
     def connect(self) -> StoreConnection:
         """Return a connection with this database's reader."""

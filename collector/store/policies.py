@@ -33,7 +33,7 @@ def add(
         is_last = same is not None and (same is last or not before)
         if same is not None and is_last and same.policy_hash == given.policy_hash:
             return same
-    id_ = connection.scalar(
+    added = connection.execute(
         insert(p)
         .values(
             rollout=rollout,
@@ -45,9 +45,9 @@ def add(
             key_id=key_id,
             time_unix_ns=unix_ns,
         )
-        .returning(p.c.id)
+        .returning(p)
     )
-    return _policy(connection.execute(select(p).where(p.c.id == id_)).one())
+    return _policy(added.one())
 
 
 def of_rollout(connection: Connection, rollout: str) -> tuple[RegisteredPolicy, ...]:

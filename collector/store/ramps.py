@@ -30,7 +30,7 @@ def add(
         )
     if last is not None and change.percent > last.percent:
         _require_pass(connection, last, change)
-    id_ = connection.scalar(
+    added = connection.execute(
         insert(r)
         .values(
             rollout=rollout,
@@ -41,9 +41,9 @@ def add(
             time_unix_ns=unix_ns,
             arrived_up_to=connection.scalar(select(func.max(g.c.id))) or 0,
         )
-        .returning(r.c.id)
+        .returning(r)
     )
-    return _step(connection.execute(select(r).where(r.c.id == id_)).one())
+    return _step(added.one())
 
 
 def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[RampStep, ...]:

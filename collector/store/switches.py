@@ -32,7 +32,7 @@ def add(
                 who=who,
             ),
         )
-    id_ = connection.scalar(
+    added = connection.execute(
         insert(e)
         .values(
             rollout=rollout,
@@ -41,9 +41,9 @@ def add(
             who=who,
             time_unix_ns=unix_ns,
         )
-        .returning(e.c.id)
+        .returning(e)
     )
-    return _event(connection.execute(select(e).where(e.c.id == id_)).one())
+    return _event(added.one())
 
 
 def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[SwitchState, ...]:

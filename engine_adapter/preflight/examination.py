@@ -16,13 +16,13 @@ from engine_adapter.workload import Prompt
 _ORDER = tuple(Severity)
 
 
-async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[PreflightFinding]:
+async def examine(rollout: Rollout) -> list[PreflightFinding]:
     """Return the findings on a comparison, the most severe first.
 
     Raises `AdapterError` if the workload or a route cannot be used at all.
     """
     prompts = tuple(prompt for session in sessions(rollout) for prompt in session)
-    opener = opener or EngineOpener()
+    opener = EngineOpener()
     async with AsyncExitStack() as opened:
         facts = []
         for name, route in rollout.routes.items():

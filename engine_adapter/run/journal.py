@@ -60,8 +60,8 @@ class Journal:
         """Return the turns that no earlier attempt stored.
 
         A session with its arm's own history is done if its end is stored. Otherwise it is begun
-        again, in a trace of its own if some of its turns are stored: what is answered now does not
-        follow from the answers stored then.
+        again, in a trace of its own if some of its turns are stored: new answers do not follow from
+        the stored ones.
         """
         found: list[Turn] = []
         for _, group in groupby(turns, key=lambda turn: (turn.session, turn.arm, turn.own_history)):

@@ -102,9 +102,9 @@ class Rollout(Section):
     def _check_arm(self, name: str, arm: CandidateArm) -> None:
         if name in tuple(Arm):
             raise ValueError(f"arms.{name}: the name is taken; wanted another, such as k4")
-        twins = [other for other in self.arms if other.lower() == name.lower()]
-        if len(twins) > 1:
-            raise ValueError(f"arms: {' and '.join(twins)} differ only in case; wanted other names")
+        alike = [other for other in self.arms if other.lower() == name.lower()]
+        if len(alike) > 1:
+            raise ValueError(f"arms: {' and '.join(alike)} differ only in case; wanted other names")
         if len(f"{self.rollout}-{name}") > _LONGEST_NAME:
             raise ValueError(
                 f"arms.{name}: with the rollout's name longer than {_LONGEST_NAME} characters"

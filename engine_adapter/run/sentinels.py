@@ -112,7 +112,7 @@ def _extended(prompt: Prompt) -> Prompt | None:
 
 
 def asks_before(place: int, sentinels: Sequence[Sentinel], every: int) -> list[SentinelVisit]:
-    """Return what is asked before the visit at this place: every sentinel before the first one.
+    """Return the sentinels to ask before the visit at this place: all of them before the first one.
 
     Then one sentinel before each `every`th visit, by turns; each alternates between its neighbour
     before it and none.

@@ -81,13 +81,12 @@ class SpanSender:
         self,
         collector_url: str,
         *,
-        access: CollectorAccess | None = None,
         exporter: SpanExporter | None = None,
         stored: Stored = _ignore,
     ) -> None:
-        """Send to a collector; API key and TLS settings come from the environment by default."""
+        """Send to a collector; API key and TLS settings come from the environment."""
         self._url = _traces(collector_url)
-        access = access or CollectorAccess.from_environment()
+        access = CollectorAccess.from_environment()
         self._delivery = _Delivery(
             exporter
             or OTLPSpanExporter(

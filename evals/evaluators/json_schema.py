@@ -23,7 +23,7 @@ class SchemaFault(NamedTuple):
     """An error of validation."""
 
     message: str
-    """What is wrong, with its path."""
+    """The violation, with its path."""
     path: tuple[str | int, ...]
     """Keys and indices from the whole value to the one that is wrong."""
     missing: bool

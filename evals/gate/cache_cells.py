@@ -52,7 +52,7 @@ def measure_cache(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
         hidden = unbounded(words, wanted[0], known[0]) or unbounded(words, wanted[1], known[1])
         hidden = hidden or unknown_decide(cell, found, held, words)
     lost = int((scope & ~wanted[0]).sum()) if policy.paired else 0
-    obstacle = unaccounted(lost, policy, "failed or incomplete pairs")
+    obstacle = unaccounted(lost, policy)
     result = measured(held, n, prompts, obstacle or hidden or too_few(cell, n, prompts))
     note = f"{arms[1].value:.1%} of the baseline's, {arms[0].value:.1%} of the candidate's"
     return result if result.interval is None else replace(result, note=note)

@@ -80,7 +80,7 @@ def _measure_mean(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     if n == 0:
         return _never_measured(cell, evidence, scope)
     lost = int((scope & latency.expected & ~answered).sum())
-    obstacle = unaccounted(lost, policy, "failed or incomplete pairs")
+    obstacle = unaccounted(lost, policy)
     found = _latency_limits(cell, evidence, known, latency, policy)
     if known.sum() == rows.sum():
         return measured(found, n, prompts, obstacle or too_few(cell, n, prompts))

@@ -59,4 +59,4 @@ def lossless_finding(  # noqa: PLR0913  # one argument a field
 def lost_pairs(evidence: Evidence, rows: BoolColumn, policy: Policy) -> Obstacle | None:
     """Return the obstacle that failed or incomplete pairs are left out, if they bar a pass."""
     lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & rows).sum())
-    return unaccounted(lost, policy, "failed or incomplete pairs")
+    return unaccounted(lost, policy)

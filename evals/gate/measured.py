@@ -109,12 +109,15 @@ def unbounded(words: str, rows: BoolColumn, known: BoolColumn) -> Obstacle | Non
     return Obstacle(Reason.MISSING, f"{words}, above {MAX_UNBOUNDED_SHARE:.0%} of them")
 
 
-def unaccounted(left_out: int, policy: Policy, what: str) -> Obstacle | None:
+def unaccounted(left_out: int, policy: Policy) -> Obstacle | None:
     """Return the obstacle that lost requests are left out and no rule proves `failures`."""
     if left_out == 0 or policy.proves_failures:
         return None
-    words = f"leaves {left_out} {what} out; prove `failures` in the policy to account for them"
-    return Obstacle(Reason.MISSING, words)
+    return Obstacle(
+        Reason.MISSING,
+        f"leaves {left_out} failed or incomplete pairs out; prove `failures` in the policy to "
+        "account for them",
+    )
 
 
 def measured(

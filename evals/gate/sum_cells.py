@@ -40,7 +40,7 @@ def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Poli
         stop = unpriced or uncounted(cell, int(answered.sum()))
         return Measurement(n=n, prompts=prompts, obstacle=stop)
     lost = int((scope & ~answered).sum())
-    obstacle = unaccounted(lost, policy, "failed or incomplete pairs")
+    obstacle = unaccounted(lost, policy)
     held = found = _limits(cell, evidence, known, policy)
     hidden = None
     if (answered & ~known).any():

@@ -1,4 +1,4 @@
-"""The verdict in a few sentences: the decision, its reasons, and what is left open."""
+"""The verdict in a few sentences: the decision, its reasons, and the open questions."""
 
 from collections.abc import Sequence
 

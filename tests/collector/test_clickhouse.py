@@ -25,7 +25,7 @@ from collector.store import (
     sizes,
     tables,
 )
-from collector.store.clickhouse import AnalyticsConnection, ClickHouse, marks, schema
+from collector.store.clickhouse import AnalyticsConnection, ClickHouse, schema, watermarks
 
 GenerationOf = Callable[..., Generation]
 TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
@@ -108,7 +108,7 @@ def test_a_mark_that_was_not_committed_moves_nothing(
     with contextlib.closing(opened(settings)) as other:
         assert other.write(Batch(spans=rows_of(generation_of, range(2, 22)))) == 10
         with other.read() as connection:
-            (hole,) = marks.read(connection).holes
+            (hole,) = watermarks.read(connection).holes
         assert hole.last - hole.first == 9
         assert counted(other) == (20, 10)
     assert counted(store) == (20, 10)
@@ -168,7 +168,7 @@ def test_minutes_become_hours(
     start = 1_700_000_000 // 60 * 60
     window = rollup_reads.TimeWindow(start + 1800, start + 4 * 3600 + 600)
     with store.read() as connection:
-        assert marks.read(connection).hours > 0
+        assert watermarks.read(connection).hours > 0
         assert list(rollup_check.differences(connection)) == []
         (summed,) = rollouts.summary(connection, "k4", window)
     inside = [

@@ -17,7 +17,7 @@ from sqlalchemy import insert
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
 from collector.store import Store, progress, rollouts, rollup_check, rollup_reads, scores, tables
-from collector.store.clickhouse import AnalyticsConnection, marks
+from collector.store.clickhouse import AnalyticsConnection, watermarks
 
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
@@ -261,7 +261,7 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
             assert isinstance(connection, AnalyticsConnection)
             for what in fill:
                 connection.clickhouse.command(f"INSERT INTO {what} FROM numbers({count})")
-            progress.reach(connection, marks.COMMITTED, count)
+            progress.reach(connection, watermarks.COMMITTED, count)
         server.log()
         shown: list[float | None] = []
         position: scores.ScorePosition | None = None
@@ -296,7 +296,7 @@ def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: 
                     f"INSERT INTO {table} (series_id, start_unix_s, up_to, {state}) "  # noqa: S608  # names are ours
                     f"SELECT {values} FROM numbers({rows})"
                 )
-            for mark in (marks.COMMITTED, marks.FOLDED, marks.HOURS):
+            for mark in (watermarks.COMMITTED, watermarks.FOLDED, watermarks.HOURS):
                 progress.reach(connection, mark, 1)
             named = [
                 {"id": id_, "rollout": "r", "arm": "baseline", "cohort": f"c{id_:02}"}

@@ -45,14 +45,16 @@ def known_spans(
     connection: AnalyticsConnection, table_name: str, trace_ids: Iterable[bytes]
 ) -> set[Values]:
     """Return trace id and span id of the table's visible rows in these traces."""
-    marks = connection.marks
+    watermarks = connection.watermarks
     found: set[Values] = set()
     for some in in_traces(trace_ids):
         sql = f"SELECT trace_id, span_id, id FROM {table_name} WHERE {some}"  # noqa: S608  # names are ours
         # Visibility is checked here: ClickHouse would read the id of every row to filter by it.
         columns = connection.clickhouse.query(sql, {"final": 0}).columns
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        found.update((trace_id, span_id) for trace_id, span_id, id_ in rows if marks.shows(id_))
+        found.update(
+            (trace_id, span_id) for trace_id, span_id, id_ in rows if watermarks.shows(id_)
+        )
     return found
 
 

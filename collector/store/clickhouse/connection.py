@@ -20,7 +20,7 @@ from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.sql import visitors
 
 from collector.store import tables
-from collector.store.clickhouse import marks
+from collector.store.clickhouse import watermarks
 from collector.store.clickhouse.server import ClickHouse
 from collector.store.reader import Reader, StoreConnection
 
@@ -53,25 +53,25 @@ class AnalyticsConnection(StoreConnection):
     ) -> None:  # Any: itself
         super().__init__(engine, reader_of)
         self.clickhouse = clickhouse
-        self._marks: marks.Marks | None = None
+        self._watermarks: watermarks.Watermarks | None = None
 
     @property
-    def marks(self) -> marks.Marks:
-        """The marks of the rows visible in this transaction."""
-        if self._marks is None:
-            self._marks = marks.read(self)
-        return self._marks
+    def watermarks(self) -> watermarks.Watermarks:
+        """The watermarks of the rows visible in this transaction."""
+        if self._watermarks is None:
+            self._watermarks = watermarks.read(self)
+        return self._watermarks
 
-    def forget_marks(self) -> None:
-        """Read the marks again on the next use: call it after this transaction moved one."""
-        self._marks = None
+    def forget_watermarks(self) -> None:
+        """Read the watermarks again on the next use: call it after this transaction moved one."""
+        self._watermarks = None
 
     def query(self, sql: str, *, final: bool = True) -> pa.Table:
         """Return the result of a query in ClickHouse's SQL, over visible rows only.
 
         Without `final`, rows that were replaced by newer ones are included.
         """
-        settings = {"additional_table_filters": self.marks.filters, "final": int(final)}
+        settings = {"additional_table_filters": self.watermarks.filters, "final": int(final)}
         return self.clickhouse.query(sql, settings)
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:  # Any: each of its column's type

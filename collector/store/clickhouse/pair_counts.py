@@ -15,7 +15,7 @@ def completed(
     connection: AnalyticsConnection, after: int, up_to: int | None, floor: int
 ) -> dict[str, int]:
     """Count the pairs that became complete with a generation in (after, up_to]."""
-    if after >= connection.marks.committed:
+    if after >= connection.watermarks.committed:
         return {}
     end = "" if up_to is None else f" AND id <= {up_to}"
     touched = ""

@@ -4,7 +4,7 @@ from sqlalchemy import Connection, select
 
 from collector.errors import StoreError
 from collector.store import progress
-from collector.store.clickhouse import marks
+from collector.store.clickhouse import watermarks
 from collector.store.tables import span
 
 
@@ -15,7 +15,7 @@ def check(connection: Connection, where: str, *, analytics: bool) -> None:
             f"{where}: holds spans itself, which nobody would see beside a ClickHouse; "
             "name a new database with DRAFTGATE_DATABASE_URL, or unset DRAFTGATE_ANALYTICS_URL"
         )
-    if not analytics and progress.read(connection, marks.COMMITTED):
+    if not analytics and progress.read(connection, watermarks.COMMITTED):
         raise StoreError(
             f"{where}: has its spans in a ClickHouse; set DRAFTGATE_ANALYTICS_URL to that one"
         )

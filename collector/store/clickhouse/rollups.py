@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from collector.store import days, progress
-from collector.store.clickhouse import marks, states
+from collector.store.clickhouse import states, watermarks
 from collector.store.clickhouse.connection import AnalyticsConnection
 from collector.store.reader import Merged, Range, RollupQuery
 from collector.store.rollups.deltas import Delta
@@ -46,7 +46,7 @@ def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merg
     parts = " UNION ALL ".join(
         f"SELECT series_id, start_unix_s, {columns} FROM {table} "  # noqa: S608  # names are ours
         f"WHERE series_id IN ({wanted}) AND {condition}"
-        for table, condition in _sources(connection.marks, hours, minutes)
+        for table, condition in _sources(connection.watermarks, hours, minutes)
     )
     limit = "" if at_most is None else f" LIMIT {at_most + 1}"
     answer = connection.query(
@@ -60,7 +60,7 @@ def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merg
 
 
 def _sources(
-    at: marks.Marks, hours: Sequence[Range], minutes: Sequence[Range]
+    at: watermarks.Watermarks, hours: Sequence[Range], minutes: Sequence[Range]
 ) -> Iterator[tuple[str, str]]:
     """Yield each table to read, once, with its condition.
 
@@ -88,13 +88,13 @@ def _within(one: Range) -> str:
     return " AND ".join(parts) or "1"
 
 
-def _unfolded(at: marks.Marks) -> str:
+def _unfolded(at: watermarks.Watermarks) -> str:
     return f"id > {at.folded} AND {at.visible}"
 
 
 def pending(connection: AnalyticsConnection) -> int:
     """Return how many rollup deltas wait to be folded."""
-    sql = f"SELECT count() FROM rollup_delta WHERE {_unfolded(connection.marks)}"  # noqa: S608
+    sql = f"SELECT count() FROM rollup_delta WHERE {_unfolded(connection.watermarks)}"  # noqa: S608
     return next(connection.rows(sql))[0]  # type: ignore[no-any-return]
 
 
@@ -103,11 +103,11 @@ def fold(connection: AnalyticsConnection) -> int:
     waiting = pending(connection)
     if not waiting:
         return 0
-    at = connection.marks
+    at = connection.watermarks
     _forget_unfinished(connection, at)
     _fold(connection, "rollup_delta", _unfolded(at), "rollup_minute", 60, at.committed)
-    progress.reach(connection, marks.FOLDED, at.committed)
-    connection.forget_marks()
+    progress.reach(connection, watermarks.FOLDED, at.committed)
+    connection.forget_watermarks()
     if _many_minutes(connection):
         fold_hours(connection)
     _drop_folded_days(connection, days.day_of(at.committed) - _KEPT_DAYS)
@@ -116,11 +116,11 @@ def fold(connection: AnalyticsConnection) -> int:
 
 def fold_hours(connection: AnalyticsConnection) -> None:
     """Fold all minutes that are not folded yet into hours."""
-    at = connection.marks
+    at = connection.watermarks
     new = f"up_to > {at.hours} AND up_to <= {at.folded}"
     _fold(connection, "rollup_minute", new, "rollup_hour", _HOUR_S, at.folded)
-    progress.reach(connection, marks.HOURS, at.folded)
-    connection.forget_marks()
+    progress.reach(connection, watermarks.HOURS, at.folded)
+    connection.forget_watermarks()
 
 
 def _fold(
@@ -140,7 +140,7 @@ def _fold(
     )
 
 
-def _forget_unfinished(connection: AnalyticsConnection, at: marks.Marks) -> None:
+def _forget_unfinished(connection: AnalyticsConnection, at: watermarks.Watermarks) -> None:
     """Delete the rows of a fold that failed before moving its mark."""
     for table, mark in (("rollup_minute", at.folded), ("rollup_hour", at.hours)):
         found = connection.rows(f"SELECT count() FROM {table} WHERE up_to > {mark}")  # noqa: S608
@@ -149,7 +149,7 @@ def _forget_unfinished(connection: AnalyticsConnection, at: marks.Marks) -> None
 
 
 def _many_minutes(connection: AnalyticsConnection) -> bool:
-    new = f"up_to > {connection.marks.hours}"
+    new = f"up_to > {connection.watermarks.hours}"
     sql = f"SELECT count(), uniqExact(series_id) FROM rollup_minute WHERE {new}"  # noqa: S608
     rows, series = next(connection.rows(sql))
     return bool(rows > _MINUTES_A_SERIES * series)

@@ -12,7 +12,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from collector.errors import StoreError
-from collector.store.clickhouse import faults, marks, schema
+from collector.store.clickhouse import faults, schema, watermarks
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -198,7 +198,7 @@ class ClickHouse:
         # The condition lets ClickHouse skip parts; without it every row would be read.
         each = " UNION ALL ".join(
             f"SELECT max(id) AS last FROM {name} WHERE id > {after}"  # noqa: S608  # names are ours
-            for name in marks.FIRST_WRITTEN
+            for name in watermarks.FIRST_WRITTEN
         )
         found: int | None = self.query(f"SELECT max(last) FROM ({each})").column(0)[0].as_py()  # noqa: S608
         return found

@@ -13,7 +13,7 @@ from sqlalchemy import Table, select
 from collector.contract import Score
 from collector.store import days, progress, span_rows, tables
 from collector.store.bulk import RelationalBulk
-from collector.store.clickhouse import engine_joins, marks, retention, rollups
+from collector.store.clickhouse import engine_joins, retention, rollups, watermarks
 from collector.store.clickhouse.bulk import ClickHouseBulk, in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
 from collector.store.engine_spans import JOINED, EnrichedGeneration
@@ -77,16 +77,16 @@ class ClickHouseWriter(Writer):
 
     def _begin(self, spans: Sequence[SpanRows]) -> int:
         """Assign ids above all that were ever written, and move the mark to the last of them."""
-        committed = self.connection.marks.committed
+        committed = self.connection.watermarks.committed
         newest = self._clickhouse.newest_id(committed) or 0
         tried = max(newest, self._clickhouse.last_tried_id)
         if tried > committed:
-            marks.add_hole(self.connection, marks.Hole(committed + 1, tried))
+            watermarks.add_hole(self.connection, watermarks.Hole(committed + 1, tried))
         self._first = max(committed + 1, tried + 1, days.first_id_of(time.time()))
         last = span_rows.last_id(spans, self._first)
         self._clickhouse.last_tried_id = last
-        progress.reach(self.connection, marks.COMMITTED, last)
-        self.connection.forget_marks()
+        progress.reach(self.connection, watermarks.COMMITTED, last)
+        self.connection.forget_watermarks()
         return self._first
 
     def _kept(self, keys: Sequence[Key]) -> set[int]:

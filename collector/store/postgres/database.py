@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL
 
 from collector.store import faults
 from collector.store.database import RelationalDatabase
@@ -10,7 +10,6 @@ from collector.store.postgres import server
 from collector.store.postgres.bulk import PostgresBulk
 from collector.store.postgres.reader import PostgresReader
 from collector.store.postgres.writer import PostgresWriter
-from collector.store.reader import StoreConnection
 
 
 class PostgresDatabase(RelationalDatabase):
@@ -18,22 +17,13 @@ class PostgresDatabase(RelationalDatabase):
 
     is_shared = True
     rows_are_made_here = False
+    reader = PostgresReader
+    bulk = PostgresBulk
+    writer = PostgresWriter
 
     def __init__(self, url: URL, *, busy_timeout_s: float, silent_s: float | None) -> None:
         self.where = url.render_as_string(hide_password=True)
         self.engine = server.create(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
-
-    def reader(self, connection: Connection) -> PostgresReader:
-        """Return a reader in the connection's transaction."""
-        return PostgresReader(connection)
-
-    def bulk(self, connection: Connection) -> PostgresBulk:
-        """Return the bulk inserts of the connection."""
-        return PostgresBulk(connection)
-
-    def writer(self, connection: StoreConnection) -> PostgresWriter:
-        """Return a writer in the connection's transaction."""
-        return PostgresWriter(connection)
 
     def on_open(self, *, upgraded: bool) -> None:
         """Do nothing: the server's settings belong to its operator."""

@@ -1,11 +1,10 @@
 """The store in an SQLite file: its connections, reader and writer."""
 
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL
 
 from collector.errors import StoreUnavailableError
 from collector.store import faults
 from collector.store.database import RelationalDatabase
-from collector.store.reader import StoreConnection
 from collector.store.sqlite import file
 from collector.store.sqlite.bulk import SqliteBulk
 from collector.store.sqlite.reader import SqliteReader
@@ -17,23 +16,14 @@ class SqliteDatabase(RelationalDatabase):
 
     is_shared = False
     rows_are_made_here = True
+    reader = SqliteReader
+    bulk = SqliteBulk
+    writer = SqliteWriter
 
     def __init__(self, url: URL, *, busy_timeout_s: float) -> None:
         self.where = str(url.database)
         self.engine = file.create(url, busy_timeout_s=busy_timeout_s)
         self._identity: tuple[int, int] | None = None  # set once it is open
-
-    def reader(self, connection: Connection) -> SqliteReader:
-        """Return a reader in the connection's transaction."""
-        return SqliteReader(connection)
-
-    def bulk(self, connection: Connection) -> SqliteBulk:
-        """Return the bulk inserts of the connection."""
-        return SqliteBulk(connection)
-
-    def writer(self, connection: StoreConnection) -> SqliteWriter:
-        """Return a writer in the connection's transaction."""
-        return SqliteWriter(connection)
 
     def on_open(self, *, upgraded: bool) -> None:
         """Switch an upgraded file to write-ahead logging, and remember the file's identity."""

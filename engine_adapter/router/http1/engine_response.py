@@ -123,7 +123,7 @@ class EngineResponse:
         return min(idle_s, deadlines.end_s - now_s)
 
     def _check_late(self) -> None:
-        """Fail a late response; if the client is what is slow, the next wait sets the timer."""
+        """Fail a late response; if the client is slow, the next wait sets the timer."""
         self._timer = None
         if not self._waiting:
             return

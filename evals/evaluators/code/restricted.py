@@ -26,8 +26,7 @@ class RestrictedRunner:
     `close`. Safe to use from several threads.
     """
 
-    def __init__(self, *, wall_s: float = WALL_S) -> None:
-        self._wall_s = wall_s
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -52,7 +51,7 @@ class RestrictedRunner:
 
     def _run_in_child(self, program: str, tests: str) -> Ran | Refused:
         nonce = secrets.token_hex(16)
-        job = {"program": program, "tests": tests, "nonce": nonce, "wall_s": self._wall_s}
+        job = {"program": program, "tests": tests, "nonce": nonce, "wall_s": WALL_S}
         with self._lock:
             reply = self._exchange(json.dumps(job).encode() + b"\n")
             if reply is None:
@@ -75,7 +74,7 @@ class RestrictedRunner:
             process.stdin.flush()
         except OSError:
             return None
-        ready, _, _ = select.select([process.stdout], [], [], self._wall_s + _GRACE_S)
+        ready, _, _ = select.select([process.stdout], [], [], WALL_S + _GRACE_S)
         reply = process.stdout.readline() if ready else b""
         return json.loads(reply) if reply.endswith(b"\n") else None
 

@@ -12,7 +12,7 @@ class RuleResult:
     value: float
     """In [0, 1]."""
     problem: str | None = None
-    """What is wrong; None if nothing is."""
+    """The fault; None if there is none."""
     span: ScoredSpan | None = None
     """From where the answer breaks to its end; None if that is not known."""
 

@@ -1,4 +1,4 @@
-"""Marks: which rows of ClickHouse are visible, stored in the relational database.
+"""Watermarks: which rows of ClickHouse are visible, stored in the relational database.
 
 A batch is written to ClickHouse with ids beyond the mark, where readers ignore it. Then one
 relational transaction moves the mark and writes the batch's other rows. A writer that fails in
@@ -33,8 +33,8 @@ class Hole(NamedTuple):
     last: int
 
 
-class Marks(NamedTuple):
-    """The marks and holes at one moment."""
+class Watermarks(NamedTuple):
+    """The watermarks and holes at one moment."""
 
     committed: int = 0
     folded: int = 0
@@ -59,15 +59,15 @@ class Marks(NamedTuple):
         return "{" + ", ".join(f"'{name}': '{self.visible}'" for name in BY_ID) + "}"
 
 
-def read(connection: Connection) -> Marks:
-    """Return the marks as the connection's transaction sees them."""
+def read(connection: Connection) -> Watermarks:
+    """Return the watermarks as the connection's transaction sees them."""
     reached = {row.name: row.id for row in connection.execute(select(p))}
     holes = (
         Hole(int(name.removeprefix(_HOLE)), last)
         for name, last in reached.items()
         if name.startswith(_HOLE)
     )
-    return Marks(
+    return Watermarks(
         reached.get(COMMITTED, 0),
         reached.get(FOLDED, 0),
         reached.get(HOURS, 0),
