@@ -24,6 +24,7 @@ from engine_adapter.engines import reader_of
 from engine_adapter.engines.answer import Answer, SpeculationSetup
 from engine_adapter.engines.json_fields import count, text, within
 from engine_adapter.integrations.transport import AcceptanceTransport, AsyncAcceptanceTransport
+from engine_adapter.recording import fields_of_engine
 from engine_adapter.recording.span import span_of
 
 _KEPT = 4096
@@ -120,13 +121,8 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM may not
             error_type=error_type,
             input_tokens=count(document, "usage", "prompt_tokens"),
             output_tokens=count(document, "usage", "completion_tokens"),
-            cached_input_tokens=said.cached_input_tokens,
             ttft_s=(first - start).total_seconds() if isinstance(first, datetime) else None,
-            server_ttft_s=said.server_ttft_s,
-            queue_s=said.queue_s,
-            prefill_s=said.prefill_s,
-            decode_s=said.decode_s,
-            speculation=said.speculation,
+            **fields_of_engine(said),
         )
         self._send(generation, _labels(kwargs))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from collector.contract import AttributeValue, Generation
 from engine_adapter.engines.answer import Answer
+from engine_adapter.recording import fields_of_engine
 from engine_adapter.recording.span import span_of
 
 _SAID_BY_THE_SDK = ("gen_ai.operation.name", "gen_ai.provider.name")
@@ -14,17 +15,7 @@ def acceptance_attributes(answer: Answer) -> Mapping[str, AttributeValue]:
 
     Tokens, model and finish reason are left to the instrumentation, which owns the span.
     """
-    known = Generation(
-        trace_id="",
-        span_id="",
-        start_unix_ns=0,
-        end_unix_ns=0,
-        cached_input_tokens=answer.cached_input_tokens,
-        server_ttft_s=answer.server_ttft_s,
-        queue_s=answer.queue_s,
-        prefill_s=answer.prefill_s,
-        decode_s=answer.decode_s,
-        speculation=answer.speculation,
-    )
+    fields = fields_of_engine(answer)
+    known = Generation(trace_id="", span_id="", start_unix_ns=0, end_unix_ns=0, **fields)
     attributes = span_of(known).attributes
     return {name: value for name, value in attributes.items() if name not in _SAID_BY_THE_SDK}

@@ -1,4 +1,4 @@
-"""Convert an observed answer to the contract's `Generation`; the single place that does so.
+"""Convert an answer to the contract's `Generation`; the single place that does so.
 
 Runs and the router add the fields that only they know, such as the rollout and the arm.
 """
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from collector.contract import Generation, Speculation, failure_of
+from collector.contract import Fields, Generation, Speculation, failure_of
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.json_fields import JsonObject, count, number, text, within
 from engine_adapter.engines.observation import ObservedAnswer
@@ -16,6 +16,11 @@ from engine_adapter.engines.observation import ObservedAnswer
 _OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
 GENERATION_PATHS: Final = frozenset(_OPERATIONS)
 """The routes of the OpenAI API that return generations."""
+
+
+_OF_ENGINE: Final = (
+    "cached_input_tokens", "server_ttft_s", "queue_s", "prefill_s", "decode_s", "speculation",
+)  # fmt: skip
 
 
 def generation_of(
@@ -55,24 +60,24 @@ def generation_of(
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         reasoning_tokens=answer.reasoning_tokens,
-        cached_input_tokens=answer.cached_input_tokens,
         ttft_s=seen.ttft_s,
         ttfo_s=_to_first_output(seen),
-        server_ttft_s=answer.server_ttft_s,
         tpot_s=seen.tpot_s(answer.output_tokens),
-        queue_s=answer.queue_s,
-        prefill_s=answer.prefill_s,
-        decode_s=answer.decode_s,
         stream_chunks=chunks if chunks or (streamed and seen.error is None) else None,
         stream_max_gap_s=seen.max_gap_s,
         stream_p99_gap_s=seen.p99_gap_s,
         concurrency=seen.concurrency,
         client_lag_s=seen.client_lag_s,
-        speculation=answer.speculation,
         device=answer.device,
         service_name="draftgate",
         service_version=_version(),
+        **fields_of_engine(answer),
     )
+
+
+def fields_of_engine(answer: Answer) -> Fields:
+    """Return the fields of `Generation` that only the engine's answer can tell."""
+    return {name: getattr(answer, name) for name in _OF_ENGINE}
 
 
 def _counted(seen: ObservedAnswer) -> Answer:
