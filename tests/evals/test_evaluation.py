@@ -1,19 +1,16 @@
 """Evaluating for real: several processes, kills, interrupts, and answers that keep arriving."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evaluate_commands import scores, started, wait_for
 from sqlite_database import count_scores
 from waiting import until
 
 from collector.client import Client
-from collector.contract import Score
 from evals.errors import EvaluatorError
 from evals.evaluation import workers
 from evals.evaluation.evaluate import evaluate_rollout
@@ -22,29 +19,6 @@ from evals.evaluators import FunctionEvaluator
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = ("format-drift", "reference")
-
-
-def started(url: str, *options: str) -> subprocess.Popen[str]:
-    """Start `draftgate evaluate k4` in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "draftgate", "evaluate", "k4", "--collector", url, *options],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )
-
-
-def scores(url: str) -> set[Score]:
-    with Client(url) as client:
-        return set(client.scores("k4"))
-
-
-def wait_for(url: str, count: int) -> set[Score]:
-    """Wait for so many scores."""
-    until(lambda: len(scores(url)) >= count, what=f"{count} scores")
-    return scores(url)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])

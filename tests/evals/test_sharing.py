@@ -1,9 +1,7 @@
 """Workers that share a rollout by leases, each `draftgate evaluate --follow` in its own process."""
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -11,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from evaluate_commands import scores, started, wait_for
+from sqlite_database import count_scores
 from waiting import until
 
 from collector.client import Client, ClientError
@@ -22,28 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 ANSWERS = 400
 
 
-def following(url: str, *options: str) -> subprocess.Popen[str]:
+def following(url: str, *options: str) -> "subprocess.Popen[str]":
     """Start a worker with the evaluators of one answer and of pairs."""
-    command = [sys.executable, "-m", "draftgate", "evaluate", "k4", "--collector", url, "--follow"]
-    command += ["--evaluator", "reference", "--evaluator", "parity", *options]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )
-
-
-def scores(url: str) -> list[Score]:
-    with Client(url) as client:
-        return list(client.scores("k4"))
-
-
-def wait_for(url: str, count: int) -> None:
-    """Wait for so many scores."""
-    until(lambda: len(scores(url)) >= count, what=f"{count} scores")
+    evaluators = ("--evaluator", "reference", "--evaluator", "parity")
+    return started(url, "--follow", *evaluators, *options)
 
 
 def ended(worker: subprocess.Popen[str]) -> int:
@@ -68,7 +50,7 @@ def test_two_workers_share_without_overlap(url: str, store: Callable[[int, int],
 
 @pytest.mark.slow
 def test_what_a_killed_worker_left_another_finishes(
-    url: str, store: Callable[[int, int], None]
+    url: str, store: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     """Once its lease has run out; what it had posted is kept."""
     store(0, ANSWERS // 2)
@@ -77,7 +59,7 @@ def test_what_a_killed_worker_left_another_finishes(
         lease = client.lease(wanted)  # of one that is killed before it posts anything
     assert lease is not None
     killed = following(url, "--lease", "2")
-    wait_for(url, 1)
+    until(lambda: count_scores(tmp_path / "draftgate.db"))
     killed.kill()
     killed.communicate()
     other = following(url, "--lease", "2")
