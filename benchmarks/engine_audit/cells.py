@@ -88,8 +88,8 @@ class Cell(NamedTuple):
             return "in the client's process it takes no grammar and no tools"
         if self.engine == "transformers" and self.in_flight > 1:
             return "in the client's process it answers one request at a time"
-        if self[:3] == ("vllm", "0.30.0", "draft_model"):
-            return "its worker ends at the first request"
+        if self[:2] == ("vllm", "0.30.0"):
+            return "its worker ends at the first draft token that it verifies"
         return None
 
 
