@@ -140,6 +140,8 @@ def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
         ("mus\u200beum", "museum"),
         ("10{,}100", "10,100"),
         ("€29.40", "29.40 euros"),
+        ("twenty-nine dollars and forty cents", "$29.40"),
+        ("£3 and five pence", "£3.05"),
         ("two dozen", "24"),
         ("ten thousand one hundred", "10,100"),
         (r"6.2 \times 10^6", "6.2 million"),

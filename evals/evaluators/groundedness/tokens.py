@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -51,6 +51,8 @@ _WITH_IS = frozenset(
 _NUMBERS = NUMBER_WORDS | ORDINALS
 _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent")
 _CURRENCIES = frozenset(CURRENCIES.values())
+_CENTS = frozenset(["cent", "penni"])
+"""Stems of hundredths of a currency's unit."""
 _MAX_DIGITS = 40
 
 
@@ -72,7 +74,7 @@ def tokens_of(text: str) -> list[Token]:
         else:
             found += _of_word(word, start, end, text, before, found[-1] if found else None)
         before = end
-    return _with_currencies_behind(number_words.joined(found, text))
+    return _with_cents(_with_currencies_behind(number_words.joined(found, text)))
 
 
 def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
@@ -83,6 +85,35 @@ def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
             tokens[at] = other._replace(start=one.start)
             tokens[at + 1] = one._replace(start=other.end, end=other.end)
     return tokens
+
+
+def _with_cents(tokens: list[Token]) -> list[Token]:
+    """Join the numbers of each price such as `29 dollars and 40 cents`, as in `29.40 dollars`."""
+    found = list[Token]()
+    for token in tokens:
+        found.append(token)
+        if token.form.stem not in _CENTS:
+            continue
+        has_and = len(found) > 4 and found[-3].form.stem == "and"
+        before = found[-5:-1] if has_and else found[-4:-1]
+        if len(before) < 3 or not _is_price(before):
+            continue
+        digits = _number(f"{before[0].form.stem}.{int(before[-1].form.stem):02}")
+        form = before[0].form._replace(stem=digits)
+        found[-1 - len(before) :] = [
+            before[0]._replace(form=form, end=token.end),
+            before[1]._replace(start=token.end, end=token.end),
+        ]
+    return found
+
+
+def _is_price(tokens: Sequence[Token]) -> bool:
+    """Return whether a number, a currency, perhaps `and`, and a number below 100 are a price."""
+    whole, currency, *_, cents = tokens
+    numbers = whole.form.stem, cents.form.stem
+    apart = len(" and ") if len(tokens) > 3 else 1
+    is_joined = currency.form.stem in _CURRENCIES and cents.start - currency.end <= apart
+    return is_joined and all(map(str.isdecimal, numbers)) and 0 < int(numbers[1][:3]) < 100
 
 
 def _of_word(
