@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.contract import Finding, Outcome, Reason, Verdict
+from collector.contract import LATENCIES, Finding, Outcome, Reason, Verdict
 from evals import policy as policies
 from evals.errors import PolicyError
 from evals.evidence import Evidence
@@ -74,6 +74,14 @@ def test_a_request_is_good_within_every_bound(
     evidence = evidence_of([{"prompt_id": "p", "baseline": side(), "candidate": side(**columns)}])
     found = within_bounds(evidence.candidate, BOUNDS)
     assert [None if np.isnan(x) else x for x in found] == [expected]
+
+
+def test_every_latency_can_be_bounded() -> None:
+    """Goodput has a bound for each latency that is judged, and for nothing else."""
+    bounds = {f"{metric}_ms": 100.0 for metric in LATENCIES}
+    assert Goodput(**bounds).bounds_ms == bounds
+    with pytest.raises(ValueError, match=f"wanted at least one bound of {', '.join(bounds)}"):
+        Goodput()
 
 
 @given(
