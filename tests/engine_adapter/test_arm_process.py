@@ -68,6 +68,7 @@ def test_both_arms_answer_as_in_one_process(random_pair: dict[str, Path], tmp_pa
     assert arms() == []
 
 
+@pytest.mark.slow
 def test_failures_keep_their_names_and_routes_their_messages() -> None:
     """A refused request and a route that cannot be opened fail as they do in one process."""
 

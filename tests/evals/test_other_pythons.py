@@ -87,6 +87,7 @@ def judged_the_same(command: list[str], path: Path) -> None:
     assert done.stdout == f"{path}: the same verdict, byte for byte\n"
 
 
+@pytest.mark.slow
 def test_the_bundles_hold_what_could_differ(bundles: list[Path]) -> None:
     """Nearly every cell has limits and a p value: numbers in which libraries could differ."""
     for path in bundles:

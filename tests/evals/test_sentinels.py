@@ -143,6 +143,7 @@ def test_launches_are_compared_each_with_itself() -> None:
     assert [(one.launch, int(one.changed.sum())) for one in found] == [("one", 0), ("two", 0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(answers=st.text("ab", min_size=2, max_size=12))
 def test_the_p_values_are_exact(answers: str) -> None:
@@ -158,6 +159,7 @@ def test_the_p_values_are_exact(answers: str) -> None:
     assert group_p(marks, np.zeros(len(marks), dtype=bool)) is None
 
 
+@pytest.mark.slow
 def test_noise_alone_is_seldom_found() -> None:
     """Of three hundred runs whose answers change by chance, hardly one is found."""
     drawn = np.random.default_rng(7)

@@ -139,6 +139,7 @@ def test_bands_hold_every_number_once(numbers: list[int | None]) -> None:
             assert number is None or band.low <= number <= band.high
 
 
+@pytest.mark.slow
 def test_chance_names_a_dimension_in_one_of_twenty() -> None:
     """Of 200 data sets in which slowness is drawn, about ten or fewer name any dimension."""
     draw = np.random.default_rng(7)

@@ -121,6 +121,7 @@ def test_a_trend_that_both_arms_share_is_no_drift() -> None:
     assert unpaired_trend(arm([1.0]), arm(slow)) is None
 
 
+@pytest.mark.slow
 def test_interaction_holds_its_level() -> None:
     """Without a trend, one in a hundred tests is below .01."""
     rng = np.random.default_rng(5)
