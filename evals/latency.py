@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from collector.contract import LATENCIES, Arm, ArmLatency, Percentiles
+from collector.contract import LATENCIES, P99_FROM, Arm, ArmLatency, Percentiles
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.stats.percentiles import percentile
 
@@ -44,5 +44,5 @@ def percentiles(values: FloatColumn) -> Percentiles:
         n=len(known),
         p50=percentile(known, 0.50),
         p95=percentile(known, 0.95),
-        p99=percentile(known, 0.99),
+        p99=percentile(known, 0.99) if len(known) >= P99_FROM else None,
     )

@@ -86,6 +86,7 @@ from collector.contract.sampler import read as read_sampler
 from collector.contract.sampler import write as write_sampler
 from collector.contract.verdict import (
     LATENCIES,
+    P99_FROM,
     Acceptance,
     AnswerValidity,
     ArmCapacity,
@@ -182,6 +183,7 @@ __all__ = [  # noqa: RUF022  # in the order of ASCII
     "Notification",
     "NotificationType",
     "Outcome",
+    "P99_FROM",
     "Pair",
     "PairKey",
     "Percentiles",

@@ -666,6 +666,7 @@ class MetricSummary:
     p50: float | None
     p95: float | None
     p99: float | None
+    """None if n is below `P99_FROM`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,9 +106,13 @@ class Finding:
     """The finding in a sentence, with units."""
 
 
+P99_FROM: Final = 100
+"""Fewest values that have a p99: of fewer, it would be close to the greatest of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """Exact sample percentiles, R-7; `None` if n is 0."""
+    """Exact sample percentiles, R-7; `None` if n is 0, and p99 if n is below `P99_FROM`."""
 
     n: int
     p50: float | None

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from collector.contract import Arm, ArmSummary, MetricSummary, RolloutOverview, TimeBucket
+from collector.contract import (
+    P99_FROM,
+    Arm,
+    ArmSummary,
+    MetricSummary,
+    RolloutOverview,
+    TimeBucket,
+)
 from collector.errors import NotFoundError
 from collector.store import pair_counts, rollup_reads
 from collector.store.reader import StoreConnection
@@ -175,5 +182,5 @@ def _metric(name: str, state: RollupState) -> MetricSummary:
         max=moments.max,
         p50=state.quantile(name, 0.50),
         p95=state.quantile(name, 0.95),
-        p99=state.quantile(name, 0.99),
+        p99=state.quantile(name, 0.99) if moments.n >= P99_FROM else None,
     )

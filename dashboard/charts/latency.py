@@ -1,4 +1,4 @@
-"""Latency percentiles of both arms: a line from p50 to p99 with p95 between."""
+"""Latency percentiles of both arms: a line from p50 to the highest known, p95 or p99."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -29,11 +29,11 @@ def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Spec:
     spans, points = [], []
     for item in latency:
         percentiles: Percentiles = getattr(item, field)
-        if percentiles.p50 is None or percentiles.p99 is None:
-            continue
         row = {"scope": words.scope(item.cohort), "arm": item.arm.value}
-        spans.append(row | {"from": percentiles.p50 * 1e3, "to": percentiles.p99 * 1e3})
-        points += [row | point for point in _points(percentiles)]
+        found = [row | point for point in _points(percentiles)]
+        if found:
+            spans.append(row | {"from": found[0]["at"], "to": found[-1]["at"]})
+        points += found
     scopes = list(dict.fromkeys(words.scope(item.cohort) for item in latency))
     return look.layered(*_layers(spans, points, scopes), rows=2 * len(scopes))
 

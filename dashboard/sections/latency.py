@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from collector.contract import LATENCIES, Arm, ArmLatency, Finding, Percentiles
+from collector.contract import LATENCIES, P99_FROM, Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
@@ -24,7 +24,7 @@ def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
     st.html(
         markup.note(
             f"{signs} over the paired generations that succeeded: exact sample percentiles "
-            "(R-7), not estimates."
+            f"(R-7), not estimates. Fewer than {P99_FROM} values have no p99."
         )
     )
     with st.container(key="charts-latency"):

@@ -7,7 +7,14 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Arm, ArmSummary, FeedbackKind, MetricSummary, RolloutOverview
+from collector.contract import (
+    P99_FROM,
+    Arm,
+    ArmSummary,
+    FeedbackKind,
+    MetricSummary,
+    RolloutOverview,
+)
 from dashboard import address, markup, reading, words
 from dashboard.markup import TableCell, TableColumn
 from dashboard.source import Source
@@ -74,8 +81,8 @@ def window_start_s(name: str, overview: RolloutOverview) -> int | None:
 def _definition(start_s: int | None, zone: ZoneInfo | None) -> str:
     since = "" if start_s is None else f" Since {words.moment(start_s * 10**9, zone)}."
     return (
-        "All generations of both arms, paired or not. Percentiles are estimates within 1 % of the "
-        f"lower sample quantile; those of the findings are exact.{since}"
+        "All generations of both arms, paired or not. Percentiles are estimates, 1 % off at most; "
+        f"those of the findings are exact. Fewer than {P99_FROM} values have no p99.{since}"
     )
 
 

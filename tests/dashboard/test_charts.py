@@ -1,5 +1,6 @@
 """The charts draw the records they are handed, and valid Vega-Lite."""
 
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -173,6 +174,14 @@ def test_latency_is_drawn_in_milliseconds() -> None:
         about | {"percentile": "p95", "at": 1000.0, "text": "1\u202f000.0\u202fms", "n": "40"},
         about | {"percentile": "p99", "at": 2000.0, "text": "2\u202f000.0\u202fms", "n": "40"},
     ]
+
+
+def test_latency_without_p99_ends_at_p95() -> None:
+    """A span ends at the highest percentile that is known."""
+    few = Percentiles(n=40, p50=0.5, p95=1.0, p99=None)
+    rows = drawn(charts.latency_range([replace(latency(Arm.BASELINE, 0.5), ttft_s=few)], "ttft_s"))
+    assert (rows[0]["from"], rows[0]["to"]) == (500.0, 1000.0)
+    assert [row["percentile"] for row in rows[1:]] == ["p50", "p95"]
 
 
 def accepted(arm: Arm, rate: float | None) -> Acceptance:

@@ -22,7 +22,7 @@ from evals.errors import EvidenceError
 from evals.evidence import Divergences
 from evals.gate import decide
 from evals.gate.suspicions import suspicions
-from evals.latency import latency
+from evals.latency import latency, percentiles
 from evals.quality import quality
 
 FAILED = {"error_type": "timeout"}
@@ -154,12 +154,18 @@ def test_latency_counts_errors_beside_the_percentiles(evidence_of, side) -> None
         arm=Arm.BASELINE,
         generations=2,
         errors=0,
-        ttft_s=Percentiles(n=2, p50=0.1, p95=0.1, p99=0.1),
+        ttft_s=Percentiles(n=2, p50=0.1, p95=0.1, p99=None),
         ttfo_s=Percentiles(n=0, p50=None, p95=None, p99=None),
         tpot_s=Percentiles(n=0, p50=None, p95=None, p99=None),
-        e2e_s=Percentiles(n=2, p50=1.5, p95=pytest.approx(1.95), p99=pytest.approx(1.99)),
+        e2e_s=Percentiles(n=2, p50=1.5, p95=pytest.approx(1.95), p99=None),
     )
-    assert (candidate.errors, candidate.e2e_s) == (1, Percentiles(n=1, p50=3.0, p95=3.0, p99=3.0))
+    assert (candidate.errors, candidate.e2e_s) == (1, Percentiles(n=1, p50=3.0, p95=3.0, p99=None))
+
+
+@pytest.mark.parametrize(("n", "p99"), [(99, None), (100, pytest.approx(0.9801))])
+def test_fewer_than_a_hundred_values_have_no_p99(n: int, p99: float | None) -> None:
+    """It would be close to the greatest of them."""
+    assert percentiles(np.arange(n) / 100).p99 == p99
 
 
 def test_wins_losses_and_ties(evidence_of, side) -> None:
