@@ -1,5 +1,6 @@
 """The `draftgate` command's subcommands by name; the only module that knows every package."""
 
+import re
 from importlib import import_module, metadata
 from typing import Annotated, Any
 
@@ -135,11 +136,17 @@ VARIABLES = {
 }
 """Environment variables of several commands, or without an option."""
 
+# Help that is a docstring has its source's line ends; a terminal is rarely as wide as the source.
+_SOURCE_LINE_END = re.compile(r"(?<=[^\n])\n(?!\n|Example)")
+
 
 def load(name: str) -> Any:  # a click command, of which typer bundles a copy
     """Import and return the command, or group of commands, of this name."""
     found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
-    return getattr(found, "commands", {}).get(name, found)
+    command = getattr(found, "commands", {}).get(name, found)
+    for one in (command, *getattr(command, "commands", {}).values()):
+        one.help = _SOURCE_LINE_END.sub(" ", one.help or "")
+    return command
 
 
 class _OnDemand(TyperGroup):

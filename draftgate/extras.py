@@ -29,12 +29,28 @@ _PACKAGES: Final = {
 """The extra that installs each package, by the package's import name."""
 
 
-def missing_extra(error: BaseException) -> str | None:
-    """Return how to install the package if the error is that an extra's is missing, else `None`."""
+_OF_COMMANDS: Final = {
+    "serve": ("collector",),
+    "db": ("collector",),
+    "keys": ("collector",),
+    "notify": ("collector",),
+    "dashboard": ("dashboard",),
+    "demo": ("collector", "dashboard", "transformers"),
+}
+"""The extras that a command cannot do without; they bring PyArrow too."""
+
+
+def missing_extra(error: BaseException, command: str) -> str | None:
+    """Return how to install what a command misses, or `None` if the error is a different one.
+
+    It names every extra of the command, so that installing them once is enough.
+    """
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     package = error.name.partition(".")[0]
     extra = _PACKAGES.get(package)
     if extra is None:
         return None
-    return f"{package} is not installed; pip install 'draftgate[{extra}]'"
+    extras = _OF_COMMANDS.get(command, ())
+    named = extras if extra in (*extras, "arrow") and extras else (extra,)
+    return f"{package} is not installed; pip install 'draftgate[{','.join(named)}]'"

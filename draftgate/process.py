@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _end_of(error: Exception) -> None:
-    missing = missing_extra(error)
+    missing = missing_extra(error, "".join(sys.argv[1:2]))
     if missing is not None:
         typer.echo(f"error: {missing}", err=True)
         sys.exit(UNUSABLE)

@@ -18,6 +18,13 @@ def test_the_list_says_what_the_command_says(name: str) -> None:
     assert COMMANDS[name][1] == commands.load(name).help.split("\n")[0]
 
 
+def test_help_has_no_line_ends_of_its_source() -> None:
+    """A paragraph of a command's help fills the terminal's width; examples have their own lines."""
+    shown = CliRunner().invoke(commands.app, ["run", "--help"], env={"COLUMNS": "300"}).stdout
+    assert "as `load.history` and `load.think_s` say. If Ctrl-C" in shown
+    assert "\n Example: draftgate run rollout.yaml --until-decided" in shown
+
+
 def imported_by(*arguments: str) -> set[str]:
     """Return the large packages that a call of the command imports."""
     code = (

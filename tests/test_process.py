@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from draftgate.extras import missing_extra
+
 DRAFTGATE = [sys.executable, "-m", "draftgate"]
 
 
@@ -73,6 +75,24 @@ def test_a_missing_extra_is_one_line(tmp_path: Path, package: str, extra: str) -
     assert (done.returncode, done.stderr) == (
         2,
         f"error: {hidden} is not installed; pip install 'draftgate[{extra}]'\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extras"),
+    [
+        ("serve", "pyarrow", "collector"),
+        ("dashboard", "pyarrow", "dashboard"),
+        ("demo", "streamlit", "collector,dashboard,transformers"),
+        ("serve", "authlib", "oidc"),
+        ("export", "pyarrow", "arrow"),
+    ],
+)
+def test_all_extras_of_a_command_are_named_at_once(command: str, package: str, extras: str) -> None:
+    """Whatever is missed first, what is named is enough for the command."""
+    error = ModuleNotFoundError(name=package)
+    assert missing_extra(error, command) == (
+        f"{package} is not installed; pip install 'draftgate[{extras}]'"
     )
 
 
