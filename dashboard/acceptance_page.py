@@ -22,7 +22,7 @@ _NUMBERS = {
 }
 
 
-def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
+def show(client: Client, source: Source, zone: ZoneInfo | None = None) -> None:
     """Draw the acceptance of the chosen rollout."""
     overview = rollout_choice.choose(client, source, "acceptance")
     if overview is None:
@@ -43,7 +43,7 @@ def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     st.subheader("What it depends on", anchor="profile")
     _show_profile(client, source, overview, cohort)
     st.subheader("Over time", anchor="time")
-    _show_time(client, source, overview, cohort)
+    _show_time(client, source, overview, cohort, zone)
     st.subheader("What it is worth", anchor="advice")
     advice.show(client, source, overview, cohort)
 
@@ -83,7 +83,11 @@ def _show_profile(
 
 
 def _show_time(
-    client: Client, source: Source, overview: RolloutOverview, cohort: str | None
+    client: Client,
+    source: Source,
+    overview: RolloutOverview,
+    cohort: str | None,
+    zone: ZoneInfo | None,
 ) -> None:
     length_s = (overview.last_end_unix_ns - overview.first_start_unix_ns) // 1_000_000_000
     step = next(name for name, most in _STEPS.items() if most is None or length_s <= most)
@@ -94,7 +98,7 @@ def _show_time(
         return
     table = reading.newest_of(client, reading.stamp(source.address, overview), cohort)
     seen = acceptance_profile.deployments(table)
-    draw(charts.over_time(moments, seen), alt=f"Acceptance rate by {step}")
+    draw(charts.over_time(moments, seen, zone), alt=f"Acceptance rate by {step}")
     drafts = sum(moment.draft_tokens for moment in moments)
     st.html(markup.note(f"One point per {step}; n = {words.counted(drafts, 'draft token')}."))
     st.html(markup.note(_deployed(seen)))

@@ -39,6 +39,6 @@ def _redrawn(client: Client, overview: RolloutOverview, zone: ZoneInfo | None) -
     st.subheader("Evidence", anchor="evidence")
     watch.show(client, overview.rollout, zone)
     st.subheader("Latencies", anchor="latencies")
-    latencies_now.show(client, overview.rollout, now_unix_ns)
+    latencies_now.show(client, overview.rollout, now_unix_ns, zone)
     st.subheader("Engines", anchor="engines")
-    engines.show(client, now_unix_ns)
+    engines.show(client, now_unix_ns, zone)

@@ -1,7 +1,7 @@
 """One rollout: the verdict, the cohorts that it covers, and the evidence."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -58,8 +58,9 @@ def _show_rollout(
     elif stored is None:
         verdict_banner.missing(overview)
     if stored is not None:
-        verdict_banner.show(stored, overview, zone)
+        verdict_banner.show(stored, overview)
         cohorts.show(stored.verdict.findings, rollout)
+        verdict_banner.show_provenance(stored, zone)
         looks.show(stored.verdict)
         if stored.verdict.family is not None:
             arms.show(client, stored.verdict.family, rollout)
@@ -76,12 +77,16 @@ def _show_scope(
 ) -> None:
     rollout = overview.rollout
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=rollout, every=EVERY)
+    sections: dict[str, Callable[[], None]] = {
+        "traffic": lambda: traffic.show(client, source, overview, cohort, zone),
+        "distributions": lambda: distributions.show(client, source, overview, cohort),
+    }
     if stored is not None:
-        _show_evidence(stored.verdict, cohort)
-    st.subheader("Traffic", anchor="traffic")
-    traffic.show(client, source, overview, cohort, zone)
-    st.subheader("Distributions", anchor="distributions")
-    distributions.show(client, source, overview, cohort)
+        sections = _of_verdict(stored.verdict, cohort) | sections
+    titles = [name.capitalize() for name in sections]
+    chosen = address.choose("Section", "section", list(sections), of=rollout, titles=titles)
+    st.subheader(chosen.capitalize(), anchor=chosen)
+    sections[chosen]()
     st.html(
         markup.link("pairs", "Read the answers, pair by pair →", _query(overview, cohort)),
     )
@@ -101,27 +106,31 @@ def _about(overview: RolloutOverview) -> str:
     return " · ".join(parts)
 
 
-def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
-    st.subheader("Findings", anchor="findings")
-    shown = narrowed(verdict.findings, cohort)
-    findings.show(shown)
-    st.subheader("Latency", anchor="latency")
-    latency.show(narrowed(verdict.latency, cohort), shown)
+def _of_verdict(verdict: Verdict, cohort: str | None) -> dict[str, Callable[[], None]]:
+    """Return what draws each section of a verdict's evidence, by the section's name."""
+    found = narrowed(verdict.findings, cohort)
+    sections: dict[str, Callable[[], None]] = {
+        "findings": lambda: findings.show(found),
+        "latency": lambda: latency.show(narrowed(verdict.latency, cohort), found),
+    }
     counted = any(item.rate is not None for item in verdict.acceptance)
     if counted or verdict.change is None or verdict.change.is_of_drafts:
-        st.subheader("Acceptance", anchor="acceptance")
         drafts = verdict.drafts_by_load if cohort is None else ()
-        acceptance.show(narrowed(verdict.acceptance, cohort), drafts)
-    st.subheader("Quality", anchor="quality")
+        accepted = narrowed(verdict.acceptance, cohort)
+        sections["acceptance"] = lambda: acceptance.show(accepted, drafts)
+    sections["quality"] = lambda: _show_quality(verdict, cohort)
+    if verdict.capacity:
+        measured = narrowed(verdict.capacity, cohort)
+        sections["capacity"] = lambda: capacity.show(measured, verdict.goodput_ms)
+    sections["cost"] = lambda: cost.show(narrowed(verdict.costs, cohort), found)
+    return sections
+
+
+def _show_quality(verdict: Verdict, cohort: str | None) -> None:
     quality.show(narrowed(verdict.quality, cohort))
     structured_answers.show(narrowed(verdict.structured_answers, cohort))
     divergence.show(narrowed(verdict.divergence, cohort))
-    if verdict.capacity:
-        st.subheader("Capacity", anchor="capacity")
-        capacity.show(narrowed(verdict.capacity, cohort), verdict.goodput_ms)
     sentinel_answers.show(verdict.sentinels)
-    st.subheader("Cost", anchor="cost")
-    cost.show(narrowed(verdict.costs, cohort), shown)
 
 
 def narrowed(items: Iterable[S], cohort: str | None) -> list[S]:

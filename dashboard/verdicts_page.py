@@ -44,7 +44,7 @@ _CHANGES = (
     TableColumn("n", "before → after", number=True),
 )
 _CELLS = (
-    TableColumn("TableCell", "cohort, metric"),
+    TableColumn("Cell", "cohort, metric"),
     TableColumn("Role"),
     TableColumn("In words"),
     TableColumn("Method", "and its confidence"),

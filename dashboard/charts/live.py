@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import altair as alt
 
@@ -11,7 +12,6 @@ from dashboard.charts import look
 
 _SIDES = ("for a pass", "for a fail")
 _SHORT = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
-_TIME = alt.Axis(title="your time", labelOverlap=True, format="%H:%M")
 
 
 def evidence(cells: Sequence[WatchCell]) -> look.Spec:
@@ -31,7 +31,7 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
     )
     line = base.mark_line(strokeWidth=2).encode(color=colour, strokeDash=dash)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(
-        color=colour, shape=_cell_shape(names)
+        color=colour, shape=_shape_of("cell", names)
     )
     one = alt.Chart(look.data([{"at": 1.0, "label": "decides"}])).encode(y=alt.Y("at:Q"))
     rule = one.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
@@ -40,11 +40,13 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
     return look.layered(rule, named, line, points, rows=8 + len(names))
 
 
-def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool) -> look.Spec:
-    """Draw p95 by minute, one line per arm and cohort; with `both`, also p50."""
+def latency_over_time(
+    buckets: Sequence[TimeBucket], metric: str, zone: ZoneInfo | None, *, both: bool
+) -> look.Spec:
+    """Draw p95 by minute, one line per arm and cohort; with `both`, p50 and p95 of one cohort."""
     rows = [row for bucket in buckets for row in _percentiles(bucket, metric, both=both)]
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("at:T", axis=_TIME),
+        x=alt.X("at:T", axis=look.time_axis(zone)),
         y=alt.Y("value:Q", axis=alt.Axis(title="ms", tickCount=5, format=",~r")),
         color=look.arm_colour(),
         detail=["cohort:N", "percentile:N"],
@@ -58,14 +60,14 @@ def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool)
         scale=alt.Scale(domain=["p50", "p95"], range=[[4, 3], [1, 0]]),
         legend=look.legend() if both else None,
     )
-    arms = [arm.value for arm in Arm]
-    shape = alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=["circle", "square"]))
+    cohorts = list(dict.fromkeys(str(row["cohort"]) for row in rows))
+    shape = _arm_shape() if both else _shape_of("cohort", cohorts)
     line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
     points = base.mark_point(filled=True, size=35, opacity=1).encode(shape=shape)
-    return look.layered(line, points)
+    return look.layered(line, points, rows=8 + (0 if both else (len(cohorts) + 1) // 2))
 
 
-def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
+def requests_over_time(buckets: Sequence[TimeBucket], zone: ZoneInfo | None) -> look.Spec:
     """Draw each arm's requests per minute."""
     sums: dict[tuple[int, Arm], int] = {}
     for bucket in buckets:
@@ -79,7 +81,7 @@ def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
         alt.Chart(look.data(rows))
         .mark_bar()
         .encode(
-            x=alt.X("at:T", axis=_TIME, timeUnit="yearmonthdatehoursminutes"),
+            x=alt.X("at:T", axis=look.time_axis(zone), timeUnit="yearmonthdatehoursminutes"),
             y=alt.Y("n:Q", axis=alt.Axis(title="requests", tickCount=5, format="~s")),
             color=look.arm_colour(),
             tooltip=[
@@ -91,7 +93,7 @@ def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
     return look.layered(bars)
 
 
-def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
+def engine_samples(samples: Sequence[EngineSample], zone: ZoneInfo | None) -> look.Spec:
     """Draw a metric's samples, one line per service and instance."""
     rows = [
         {
@@ -106,7 +108,7 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
     ]
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("at:T", axis=_TIME),
+        x=alt.X("at:T", axis=look.time_axis(zone)),
         y=alt.Y("value:Q", axis=alt.Axis(title=None, tickCount=5, labelExpr=_SHORT)),
         color=look.series_colour("series", names),
         tooltip=[
@@ -119,8 +121,13 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
     return look.layered(line, points, rows=5)
 
 
-def _cell_shape(names: Sequence[str]) -> alt.Shape:
-    """Return one shape per cell, with a legend colour that is visible on white and on black."""
+def _arm_shape() -> alt.Shape:
+    arms = [arm.value for arm in Arm]
+    return alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=["circle", "square"]))
+
+
+def _shape_of(field: str, names: Sequence[str]) -> alt.Shape:
+    """Return one shape per name, with a legend colour that is visible on white and on black."""
     legend = alt.Legend(
         orient="bottom",
         title=None,
@@ -130,7 +137,7 @@ def _cell_shape(names: Sequence[str]) -> alt.Shape:
         symbolStrokeColor=look.NEUTRAL,
     )
     scale = alt.Scale(domain=list(names), range=look.cycled(look.SERIES_SHAPES, len(names)))
-    return alt.Shape("cell:N", scale=scale, legend=legend)
+    return alt.Shape(f"{field}:N", scale=scale, legend=legend)
 
 
 def _path(cell: WatchCell) -> Iterator[dict[str, Any]]:  # Any: a JSON value

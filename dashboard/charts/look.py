@@ -7,6 +7,7 @@ white; a shape always duplicates the information of a colour.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import altair as alt
 
@@ -108,6 +109,18 @@ def log_ms(drawn: Iterable[float], title: str = "ms, log scale") -> dict[str, An
     values = [tick for tick in _TICKS_MS if low <= tick <= high]
     axis = alt.Axis(title=title, values=values, format=",~r", labelOverlap=True)
     return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
+
+
+_TIME_LABEL = (
+    "timeFormat(datum.value, seconds(datum.value) ? '%H:%M:%S'"
+    " : hours(datum.value) || minutes(datum.value) ? '%H:%M' : '%d %b')"
+)
+
+
+def time_axis(zone: ZoneInfo | None) -> alt.Axis:
+    """Return the axis of times: the browser draws them in its own time zone, and this names it."""
+    title = "your local time" if zone is None else f"time in {zone.key.replace('_', ' ')}"
+    return alt.Axis(title=title, labelOverlap=True, labelExpr=_TIME_LABEL)
 
 
 def arm_colour() -> alt.Color:

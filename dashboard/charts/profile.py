@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import altair as alt
 
@@ -59,7 +60,9 @@ def per_step(steps: Sequence[StepCount]) -> look.Spec:
 
 
 def over_time(
-    moments: Sequence[AcceptanceInterval], deployments: Sequence[Deployment]
+    moments: Sequence[AcceptanceInterval],
+    deployments: Sequence[Deployment],
+    zone: ZoneInfo | None,
 ) -> look.Spec:
     """Draw the acceptance rate over time, with a line at each change of the fingerprint."""
     rows = [
@@ -74,7 +77,7 @@ def over_time(
         if moment.rate is not None
     ]
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("at:T", axis=alt.Axis(title="your time", labelOverlap=True)),
+        x=alt.X("at:T", axis=look.time_axis(zone)),
         y=look.rate_axis("accepted ÷ proposed"),
         tooltip=[
             alt.Tooltip("at:T", title="From", format="%d %b %H:%M"),

@@ -1,6 +1,7 @@
 """Metrics that the engines report: cache, queue, GPU utilisation, memory."""
 
 from collections.abc import Mapping, Sequence
+from zoneinfo import ZoneInfo
 
 import streamlit as st
 
@@ -33,9 +34,11 @@ METRICS: Mapping[str, tuple[str, ...]] = {
     "GPU memory in use": ("DCGM_FI_DEV_FB_USED",),
 }
 """The charts, and the metric names under which engines report their values."""
+_UNITS: Mapping[str | None, str] = {"1": "", "MiBy": "MiB", "By": "bytes"}
+"""Words for units of OpenTelemetry, which writes 1 for a number without a unit."""
 
 
-def show(client: Client, now_unix_ns: int) -> None:
+def show(client: Client, now_unix_ns: int, zone: ZoneInfo | None) -> None:
     """Draw the last quarter of an hour of each reported metric."""
     found = {title: _samples(client, names, now_unix_ns) for title, names in METRICS.items()}
     drawn = {title: samples for title, samples in found.items() if samples}
@@ -52,9 +55,15 @@ def show(client: Client, now_unix_ns: int) -> None:
     for column, (title, samples) in zip(columns, drawn.items(), strict=True):
         with column:
             st.html(markup.heading(title))
-            draw(charts.engine_samples(samples), alt=f"{title} over time")
-            unit = f", unit {samples[0].unit}" if samples[0].unit else ""
-            st.html(markup.note(f"{samples[0].metric}{unit}; n = {words.count(len(samples))}"))
+            draw(charts.engine_samples(samples, zone), alt=f"{title} over time")
+            st.html(markup.note(_source(samples)))
+
+
+def _source(samples: Sequence[EngineSample]) -> str:
+    """Return the engine's name of a metric, its unit if it has one, and the number of samples."""
+    unit = _UNITS.get(samples[0].unit, samples[0].unit)
+    shown = f", in {unit}" if unit else ""
+    return f"{samples[0].metric}{shown}; n = {words.count(len(samples))}"
 
 
 def _samples(client: Client, names: Sequence[str], now_unix_ns: int) -> list[EngineSample]:

@@ -16,8 +16,8 @@ HASH_SHOWN = 12
 REASONS_SHOWN = 6
 
 
-def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None) -> None:
-    """Draw the outcome, its reasons, and the counts and hashes behind it."""
+def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
+    """Draw the outcome, its answers and its reasons."""
     verdict = stored.verdict
     st.html(markup.banner(verdict.outcome, headline(verdict), verdict.summary))
     if said := answered(verdict):
@@ -30,7 +30,11 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
             )
         )
     _show_reasons(verdict.reasons)
-    _show_history(verdict)
+
+
+def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
+    """Draw the notes on the verdict's history, and the counts and hashes behind it."""
+    _show_history(stored.verdict)
     st.html(markup.facts(facts(stored, zone)))
 
 

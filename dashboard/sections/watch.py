@@ -13,7 +13,7 @@ from dashboard.markup import TableCell, TableColumn
 from evals.watch.acceptance import FALL, REFERENCE
 
 _COLUMNS = (
-    TableColumn("TableCell", "cohort, metric"),
+    TableColumn("Cell", "cohort, metric"),
     TableColumn("So far", "and the cell's role"),
     TableColumn("Estimate", number=True),
     TableColumn(
@@ -36,7 +36,7 @@ _ACCEPTED = (
     TableColumn("Compared", "requests", number=True),
 )
 _LOOKS = (
-    TableColumn("TableCell"),
+    TableColumn("Cell"),
     TableColumn("Look at", "pairs", number=True),
     TableColumn("Level spent", number=True),
     TableColumn("Outcome"),

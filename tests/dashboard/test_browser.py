@@ -1,12 +1,15 @@
 """The pages in a real browser, over a real collector."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 from page_reading import finding_rows, formatted, go, numbers
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from collector.client import Client
 from collector.contract import Finding, Outcome, from_document, to_document
@@ -93,7 +96,39 @@ def test_the_forest_plot_draws_a_row_for_each_finding(page: Page, site: Site) ->
     plot = page.get_by_test_id("stVegaLiteChart").first
     expect(plot).to_contain_text("all cohorts · TTFT p99 · must not fail")
     expect(plot).to_contain_text("no limit at this n")
-    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(12)
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
+
+
+def test_a_section_shows_its_evidence_alone(page: Page, site: Site) -> None:
+    """The verdict, its reasons and cohorts come first; a section at a time is read below them."""
+    for width, most_px in ((1440, 3_500), (390, 8_500)):
+        page.set_viewport_size({"width": width, "height": 844})
+        go(page, f"{site.url}/rollout?rollout={FAILED}")
+        expect(page.locator("table", has_text="All findings")).to_be_visible()
+        expect(page.get_by_role("heading", name="For whom?")).to_be_in_viewport()
+        assert page.get_by_test_id("stMain").evaluate("main => main.scrollHeight") < most_px
+    for section, table in (("Latency", "exact percentiles"), ("Traffic", "Counted by")):
+        page.get_by_role("radio", name=section, exact=True).click()
+        page.wait_for_url(f"**section={section.lower()}**")
+        expect(page.get_by_role("heading", name=section, exact=True)).to_be_visible()
+        expect(page.locator("table", has_text=table)).to_be_visible()
+        expect(page.locator("table", has_text="All findings")).to_have_count(0)
+
+
+def test_times_are_the_viewers_and_name_their_zone(browser: Browser, site: Site) -> None:
+    """An axis of times has the hours of the browser's clock, of 24, and the zone's name."""
+    page = browser.new_page(timezone_id="Asia/Tokyo")
+    go(page, f"{site.url}/acceptance?rollout={FAILED}")
+    plot = page.get_by_test_id("stVegaLiteChart").filter(has_text="time in Asia/Tokyo")
+    with Client(site.collector_url) as client:
+        (first_ns,) = (
+            overview.first_start_unix_ns
+            for overview in client.rollouts()
+            if overview.rollout == FAILED
+        )
+    first = datetime.fromtimestamp(first_ns // 10**9, ZoneInfo("Asia/Tokyo"))
+    expect(plot.get_by_text(re.compile(rf"^{first:%H:%M}(:00)?$")).first).to_be_visible()
+    page.close()
 
 
 def test_a_page_recovers_when_its_collector_starts(

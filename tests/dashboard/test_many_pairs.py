@@ -64,7 +64,7 @@ def test_a_hundred_thousand_pairs_are_explored(
         go(page, f"{pairs}&page=400&prompt=summary-8000&repeat=1")
         expect(page.get_by_text("summary-8000 · repeat 1 · summary")).to_be_visible()
         expect(page.get_by_text(f"5\u202f986–6\u202f000 of {grouped}")).to_be_visible()
-        go(page, f"{dashboard}/rollout?rollout={FAILED.rollout}&cohort=json")
+        go(page, f"{dashboard}/rollout?rollout={FAILED.rollout}&cohort=json&section=distributions")
         expect(page.get_by_role("heading", name="Distributions")).to_be_visible()
         expect(page.get_by_text("the newest of")).to_be_visible()
     assert "Traceback" not in log.read_text()

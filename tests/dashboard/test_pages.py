@@ -159,11 +159,19 @@ def test_the_verdict_names_what_decided(
     assert "✕ rag 1 of 2 cells beyond margin" in failed
 
 
+@pytest.mark.parametrize(
+    ("section", "count"),
+    [
+        *(("findings", 1), ("latency", 1), ("acceptance", 1), ("quality", 1)),
+        *(("capacity", 1), ("cost", 1), ("traffic", 2)),
+    ],
+)
 def test_a_cohort_narrows_every_section(
-    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str, section: str, count: int
 ) -> None:
     """Tables show the cohort that the address names, and nothing else."""
-    app = rollout(monkeypatch, seeded_database, rollout="support-k4", cohort="rag")
+    asked = {"rollout": "support-k4", "cohort": "rag", "section": section}
+    app = rollout(monkeypatch, seeded_database, **asked)
     assert not app.exception
     bodies = [element.proto.body for element in app.get("html")]
     tables = [body for body in bodies if "<caption>" in body]
@@ -171,14 +179,14 @@ def test_a_cohort_narrows_every_section(
     for body in tables:
         scopes |= set(re.findall(r">(all cohorts|rag|tool_call|code|chat|json|summary)\b", body))
     assert scopes == {"rag"}
-    assert len(tables) == 8
+    assert len(tables) == count
 
 
 def test_answers_cost_money_where_routes_have_prices(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
     """Both arms, their difference with limits, and what rejected drafts took; else what to give."""
-    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4", section="cost"))
     title = "Cost in USD per million output tokens, with 3.84 requests in flight per route"
     assert f"{title} (limits one-sided, 95% each)" in text
     assert (
@@ -187,7 +195,9 @@ def test_answers_cost_money_where_routes_have_prices(
     )
     assert re.search(r"rag 1.23 0.765 \u22120.469 – 0.0912 – \d+", text)
     assert re.search(r"(\w+, ){5}\w+: limits need 100 prompts", text)
-    none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
+    none = shown(
+        rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed", section="cost")
+    )
     assert "Add “prices” to the rollout file" in none
     assert "per million output tokens" not in none
 
@@ -196,18 +206,20 @@ def test_capacity_is_shown_where_a_policy_bounds_goodput(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
     """Good requests of both arms, their share unless one is unknown, and rates."""
-    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4", section="capacity"))
     assert "Capacity: requests with TTFT ≤ 500 ms and TPOT ≤ 50 ms" in text
     assert "all cohorts baseline 240 228 95.0% 1.23 123 3.84" in text
     assert "all cohorts candidate 240 237 98.8% 1.31 191 3.84" in text
     assert re.search(r"rag baseline \d+ \d+ \(\+1 unknown\) – 1.23", text)
-    none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
+    none = shown(
+        rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed", section="capacity")
+    )
     assert "Capacity" not in none
 
 
 def test_drafts_are_shown_by_load(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
     """How many answers drafted nothing, and the drafts a step of the others."""
-    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4", section="acceptance"))
     assert "Drafts by requests in flight" in text
     assert "1 120 0% 4.00 8–15 120 75% 2.25" in text
 
@@ -229,9 +241,17 @@ def test_a_window_and_a_dimension_narrow_what_is_counted(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
     """A dimension leaves a part of the generations to the curves; n says how many."""
-    whole = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    whole = shown(
+        rollout(monkeypatch, seeded_database, rollout="support-k4", section="distributions")
+    )
     part = shown(
-        rollout(monkeypatch, seeded_database, rollout="support-k4", **{"dim.language": "de"})
+        rollout(
+            monkeypatch,
+            seeded_database,
+            rollout="support-k4",
+            section="distributions",
+            **{"dim.language": "de"},
+        )
     )
     assert "baseline n = 240, candidate n = 237" in whole
     assert "baseline n = 60, candidate n = 60" in part
@@ -239,7 +259,9 @@ def test_a_window_and_a_dimension_narrow_what_is_counted(
 
 def test_feedback_is_counted_by_arm(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
     """Thumbs stand beside the generations that were looked at."""
-    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4", cohort="rag"))
+    text = shown(
+        rollout(monkeypatch, seeded_database, rollout="support-k4", section="traffic", cohort="rag")
+    )
     assert "rag baseline 40 2 (5.0 %) 0 (0.0 %)" in text
     assert "rag candidate 40 0 (0.0 %) 2 (5.0 %)" in text
 
@@ -296,7 +318,7 @@ def test_answers_to_sentinels_are_shown(
     stored = replace(verdict(FATES[0]), sentinels=(asked, poisoned))
     with Client.local(undecided_database) as client:
         posted = client.post_verdict(resting_on(client, stored))
-    text = shown(rollout(monkeypatch, undecided_database, rollout="support-k4"))
+    text = shown(rollout(monkeypatch, undecided_database, rollout="support-k4", section="quality"))
     wanted = (
         f"rag-1 candidate l1 20 9 at 00:01:35 UTC (trace {'ab' * 16}, answer 10), directly after "
         "`rag-2`, which shares its prefix"
