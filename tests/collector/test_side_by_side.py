@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psycopg
@@ -21,8 +20,7 @@ from waiting import until
 
 from benchmarks.side_by_side import Team
 from collector.api_key import ApiKey, Scope, digest, new_key_text
-from collector.client import Client
-from collector.contract import Arm, Generation, Switch, encode
+from collector.contract import Arm, Generation, encode
 from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import LEASED_S, Upkeep
@@ -231,18 +229,6 @@ def test_a_shared_bucket_holds_a_seconds_tokens_and_no_more(postgres_url: str) -
         assert [store.take_token("burst", 50) for _ in range(50)] == [0] * 50
 
 
-def test_a_switch_set_through_one_collector_answers_those_who_wait_at_another(
-    postgres_url: str, serve: Callable[..., Any]
-) -> None:
-    """A router's long poll at the second ends with the event that the first stored."""
-    first, second = serve(postgres_url), serve(postgres_url)
-    with ThreadPoolExecutor(1) as pool, Client(first.url) as here, Client(second.url) as there:
-        waiting = pool.submit(there.switch, "k4", wait_s=60)
-        time.sleep(0.5)
-        event = here.set_switch("k4", Switch.OFF, reason="slow")
-        assert waiting.result() == (event,)
-
-
 COPY = "COPY rollup_hour (series_id) FROM STDIN"
 LOCK = f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
 
@@ -257,7 +243,7 @@ def test_a_writer_that_says_nothing_any_more_is_ended(
         stalled.execute(LOCK)
         if copying:
             stalled.pgconn.exec_(COPY.encode())
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 200
         while True:
             try:
                 write(store, generation_of, range(1, 2))

@@ -135,21 +135,26 @@ def test_answers_that_were_not_compared_do_not_pass(evidence_of: Any, side: Any)
         assert found.outcome == outcome, found.message
 
 
-def test_the_command_names_answers_without_a_text(
-    client: Client, generation_of: Any, otlp_of: Any, tmp_path: Path
-) -> None:
-    """One answer of forty whose text is not known keeps equal answers from passing."""
+def store(client, generation_of, otlp_of, candidates: dict[int, str | None]) -> None:
+    """Store forty pairs that say the same, but for what some candidates say."""
     made = [
         replace(
-            generation_of(2 * i + number + 1, None if number and i == 7 else "same"),
+            generation_of(2 * i + n + 1, candidates.get(i, "same") if n else "same"),
             rollout="k4", arm=arm, prompt_id=f"{i:02}", repeat=0, cohort="chat", temperature=0.0,
             ttft_s=0.1,
         )
         for i in range(40)
-        for number, arm in tuple(enumerate(Arm))[:: 1 if i % 2 else -1]
+        for n, arm in tuple(enumerate(Arm))[:: 1 if i % 2 else -1]
     ]  # fmt: skip
     client.post_traces(otlp_of(made), content_type="application/json")
     client.close()
+
+
+def test_the_command_names_answers_without_a_text(
+    client: Client, generation_of: Any, otlp_of: Any, tmp_path: Path
+) -> None:
+    """One answer of forty whose text is not known keeps equal answers from passing."""
+    store(client, generation_of, otlp_of, {7: None})
     (tmp_path / "p.yaml").write_text(RULES)
     database = f"sqlite:///{tmp_path / 'draftgate.db'}"
     arguments = ["k4", "--policy", str(tmp_path / "p.yaml"), "--database", database, "--json"]
@@ -171,17 +176,7 @@ def test_the_command_compares_texts_and_the_bundle_verifies(
     client: Client, generation_of: Any, otlp_of: Any, tmp_path: Path
 ) -> None:
     """Answers of a real store: one differs, so that a control is asked for; the zip re-derives."""
-    made = [
-        replace(
-            generation_of(2 * i + number + 1, "other" if number and not i else "same"),
-            rollout="k4", arm=arm, prompt_id=f"{i:02}", repeat=0, cohort="chat", temperature=0.0,
-            ttft_s=0.1,
-        )
-        for i in range(40)
-        for number, arm in tuple(enumerate(Arm))[:: 1 if i % 2 else -1]
-    ]  # fmt: skip
-    client.post_traces(otlp_of(made), content_type="application/json")
-    client.close()
+    store(client, generation_of, otlp_of, {0: "other"})
     file, zipped = tmp_path / "p.yaml", tmp_path / "b.zip"
     file.write_text(RULES)
     database = f"sqlite:///{tmp_path / 'draftgate.db'}"
