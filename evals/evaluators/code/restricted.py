@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from evals.evaluators.code.program import MAX_PROGRAM_CHARS, Ran, Refused, Unparsed, parsed
-from evals.evaluators.code.sandbox import INSTALL
+from evals.evaluators.code.sandbox import INSTALL, library_path
 
 WORKER = Path(__file__).with_name("restricted_worker.py")
 WALL_S = 2.0
@@ -85,7 +85,7 @@ class RestrictedRunner:
                 [sys.executable, "-I", str(WORKER)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=_ENVIRONMENT | _library_path(),
+                env=_ENVIRONMENT | library_path(),
                 cwd=os.sep,
                 start_new_session=True,
             )
@@ -100,12 +100,6 @@ class RestrictedRunner:
             if pipe is not None:
                 pipe.close()
         process.wait()
-
-
-def _library_path() -> dict[str, str]:
-    """Return LD_LIBRARY_PATH if it is set: some builds of Python do not start without it."""
-    name = "LD_LIBRARY_PATH"
-    return {name: os.environ[name]} if name in os.environ else {}
 
 
 _UNSUPPORTED = {

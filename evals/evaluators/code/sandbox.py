@@ -210,7 +210,7 @@ def _arguments() -> tuple[str, ...]:
     # Every writable file system is a tmpfs of limited size.
     arguments += ["--dev", "/dev", "--size", str(_FILE_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
     arguments += ["--remount-ro", "/dev"]
-    for name, value in (_ENVIRONMENT | _library_path()).items():
+    for name, value in (_ENVIRONMENT | library_path()).items():
         arguments += ["--setenv", name, value]
     arguments += ["--remount-ro", "/", "--chdir", "/tmp", "--"]  # noqa: S108
     interpreter = os.path.realpath(sys.executable)
@@ -249,7 +249,7 @@ def _readable_by_all() -> bool:
     return all(folder.stat().st_mode & 0o001 for folder in folders)
 
 
-def _library_path() -> dict[str, str]:
+def library_path() -> dict[str, str]:
     """Return LD_LIBRARY_PATH if it is set: some builds of Python do not start without it."""
     name = "LD_LIBRARY_PATH"
     return {name: os.environ[name]} if name in os.environ else {}
