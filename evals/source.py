@@ -31,7 +31,7 @@ def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> Table:
     return with_part(client.pairs_table(rollout, younger_than=younger_than), rollout)
 
 
-class Compared(NamedTuple):
+class ComparedWith(NamedTuple):
     """What a rollout is compared with, beside its baseline."""
 
     control: str | None = None
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
 
 def judge(client: Client, rollout: str, policy: Policy, *, control: str | None = None) -> Verdict:
     """Judge a rollout from the collector's data; does not post the verdict."""
-    return judge_tables(client, rollout, policy, Compared(control).tables(client, rollout))
+    return judge_tables(client, rollout, policy, ComparedWith(control).tables(client, rollout))
 
 
 def judge_tables(

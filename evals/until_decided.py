@@ -18,7 +18,7 @@ from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.registration import policy_for
-from evals.source import Compared, judge_tables
+from evals.source import ComparedWith, judge_tables
 
 _SUSPECT: Final = 0.5
 """A cohort goes ahead of the others while its p value of harm, over all looks, is below this."""
@@ -76,14 +76,16 @@ def _require_launches(policy: Policy, launches: int) -> None:
 
 def compared_with(
     policy: Policy, control: str | None, rescore: str | None, rescore_draft: str | None
-) -> Compared:
+) -> ComparedWith:
     """Return what a run is compared with; loads the models if the policy is a lossless one."""
     if policy.lossless is None:
-        return Compared(control)
-    return Compared(control, Comparer(rescore, policy.lossless.tolerance, rescore_draft))
+        return ComparedWith(control)
+    return ComparedWith(control, Comparer(rescore, policy.lossless.tolerance, rescore_draft))
 
 
-def scored(client: Client, rollout: str, compared: Compared) -> tuple[Table, Table | None] | None:
+def scored(
+    client: Client, rollout: str, compared: ComparedWith
+) -> tuple[Table, Table | None] | None:
     """Score what the collector has of a run, and return its tables; `None` without answers."""
     if rollout not in {one.rollout for one in client.rollouts()}:
         return None
@@ -91,7 +93,7 @@ def scored(client: Client, rollout: str, compared: Compared) -> tuple[Table, Tab
     return compared.tables(client, rollout)
 
 
-def verdict(client: Client, rollout: str, policy: Policy, compared: Compared) -> Verdict:
+def verdict(client: Client, rollout: str, policy: Policy, compared: ComparedWith) -> Verdict:
     """Score and judge what the collector has of a run, and store the verdict."""
     evaluate_rollout(client, rollout)
     found = judge_tables(client, rollout, policy, compared.tables(client, rollout))

@@ -33,7 +33,7 @@ _LONGEST_REASON = 2000
 _STORE_EVERY = 10_000
 
 
-class Step(StrEnum):
+class WatchStep(StrEnum):
     """The result of one step."""
 
     NOTHING_NEW = "nothing new"
@@ -45,7 +45,7 @@ class StepResult(NamedTuple):
     """The state after a step."""
 
     watch: Watch
-    step: Step
+    step: WatchStep
     more: bool
     """Whether more pairs are waiting."""
     switch: SwitchState | None
@@ -89,7 +89,7 @@ class Watcher:
         )
         if watch == stored.watch and _is_idle(changes, start):
             self._post(stored)
-            return StepResult(watch, Step.NOTHING_NEW, changes.more, switch)
+            return StepResult(watch, WatchStep.NOTHING_NEW, changes.more, switch)
         self._read_early_pairs(watch)
         window = read(changes, start)
         if window.evidence.looks is not None:
@@ -103,10 +103,10 @@ class Watcher:
             action = WatchAction(time_unix_ns=self._clock(), pairs=watch.pairs, reason=set_off)
             watch = replace(watch, actions=(*watch.actions, action))
         if not self._store(stored, watch, set_off):
-            return StepResult(stored.watch, Step.OVERTAKEN, True, switch)  # noqa: FBT003
+            return StepResult(stored.watch, WatchStep.OVERTAKEN, True, switch)  # noqa: FBT003
         if set_off is not None and not self._dry_run:
             switch = self._switch()
-        return StepResult(watch, Step.COUNTED, changes.more, switch, set_off)
+        return StepResult(watch, WatchStep.COUNTED, changes.more, switch, set_off)
 
     def catch_up(self, shown: Callable[[StepResult], None] | None = None) -> StepResult:
         """Count all pairs that are available now."""

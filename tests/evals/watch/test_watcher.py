@@ -11,7 +11,7 @@ from collector.contract import Arm, Outcome, Switch, Watch, WatchCell
 from evals import policy as policies
 from evals.errors import SourceError
 from evals.policy import Policy
-from evals.watch.watcher import Step, StepResult, Watcher
+from evals.watch.watcher import StepResult, Watcher, WatchStep
 
 
 def cell(watch: Watch, metric: str, cohort: str | None = None) -> WatchCell:
@@ -100,8 +100,8 @@ def test_nothing_new_writes_nothing(client: Client, traffic: Any, rules: Policy)
     watcher = Watcher(client, "k4", rules)
     watcher.catch_up()
     before = client.watches("k4"), client.verdicts("k4")
-    assert watcher.step().step is Step.NOTHING_NEW
-    assert Watcher(client, "k4", rules).step().step is Step.NOTHING_NEW
+    assert watcher.step().step is WatchStep.NOTHING_NEW
+    assert Watcher(client, "k4", rules).step().step is WatchStep.NOTHING_NEW
     assert (client.watches("k4"), client.verdicts("k4")) == before
 
 
@@ -155,13 +155,13 @@ def test_a_dry_run_leaves_no_trace(client: Client, traffic: Any, rules: Policy) 
 
 def _overtaken(first: Watcher, second: Watcher) -> StepResult:
     """Let the first step, and the second do so while the first has read and not stored."""
-    changes, done = first._client.pair_changes, list[Step]()
+    changes, done = first._client.pair_changes, list[WatchStep]()
 
     def interleaved(*args: Any, **kwargs: Any) -> Any:
         found = changes(*args, **kwargs)
         if not done:
-            done.append(Step.COUNTED)
-            assert second.step().step is Step.COUNTED
+            done.append(WatchStep.COUNTED)
+            assert second.step().step is WatchStep.COUNTED
         return found
 
     with pytest.MonkeyPatch.context() as patch:
@@ -175,7 +175,7 @@ def test_of_two_watchers_one_counts_and_acts(client: Client, traffic: Any, rules
     overtaken = 0
     for start in range(0, 400, 50):
         traffic.pairs(range(start, start + 50), candidate={"ttft_s": 0.8})
-        overtaken += _overtaken(*watchers).step is Step.OVERTAKEN
+        overtaken += _overtaken(*watchers).step is WatchStep.OVERTAKEN
     last = watchers[0].catch_up().watch
     assert overtaken > 0
     assert last.pairs == cell(last, "failures").n == 400
