@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import streamlit as st
@@ -11,6 +12,7 @@ from collector.contract import (
     Acceptance,
     Arm,
     Finding,
+    Outcome,
     Role,
     RolloutOverview,
     StoredVerdict,
@@ -22,6 +24,7 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import unpaired
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
+from evals.findings_by_margin import worst_first
 
 STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
 REFRESH = "30s"
@@ -31,6 +34,10 @@ _ORDERS: Mapping[str, Callable[[RolloutOverview], int]] = {
     "Newest data": lambda overview: -overview.last_end_unix_ns,
     "Most pairs": lambda overview: -overview.pairs,
     "Most violations": lambda overview: -overview.quality_flagged,
+}
+_VERDICTS: Mapping[str, Outcome | None] = {
+    **{words.OUTCOME_WORDS[outcome]: outcome for outcome in Outcome},
+    "None yet": None,
 }
 _COLUMNS = (
     TableColumn("Rollout", "and its cohorts"),
@@ -45,36 +52,51 @@ _COLUMNS = (
 )
 
 
+class _Filters(NamedTuple):
+    """The viewer's choices."""
+
+    text: str
+    """Text in the name of the rollout or of one of its cohorts."""
+    verdict: str | None
+    """One of `_VERDICTS`; `None` does not filter."""
+
+    def keeps(self, client: Client, one: RolloutOverview) -> bool:
+        if not any(self.text in name.casefold() for name in (one.rollout, *one.cohorts)):
+            return False
+        if self.verdict is None:
+            return True
+        stored = client.newest_verdict(one.rollout)
+        return _VERDICTS[self.verdict] is (None if stored is None else stored.verdict.outcome)
+
+
 def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     """Draw the table of rollouts, or commands to run if there are none."""
     st.html(markup.title("Rollouts", "May we ship it, and for whom?"))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         text = address.typed("Name or cohort contains", "find").casefold()
+        verdict = address.narrow("Verdict", "verdict", list(_VERDICTS))
         order = address.choose("Order", "order", list(_ORDERS))
     # Redrawn alone, so that the page keeps its scroll position and choices.
-    refreshing.every(REFRESH, source, lambda: _table(client, source, text, order))
+    refreshing.every(
+        REFRESH, source, lambda: _table(client, source, _Filters(text, verdict), order)
+    )
     if address.ticked("What does not pair", "unpaired"):
         unpaired.show(client, _zone)
 
 
-def _table(client: Client, source: Source, text: str, order: str) -> None:
+def _table(client: Client, source: Source, filters: _Filters, order: str) -> None:
     stored = client.rollouts()
     if not stored:
         states.empty(source)
         return
-    found = sorted((one for one in stored if _has(one, text)), key=_ORDERS[order])
+    found = sorted((one for one in stored if filters.keeps(client, one)), key=_ORDERS[order])
     if not found:
-        st.html(markup.note(f"None of {words.counted(len(stored), 'rollout')} has it."))
+        st.html(markup.note(f"None of {words.counted(len(stored), 'rollout')} matches."))
         return
     first = _page(len(found))
     now_unix_ns = time.time_ns()
     rows = [_row(client, overview, now_unix_ns) for overview in found[first : first + PAGE]]
     st.html(markup.table(f"{order} first", _COLUMNS, rows, fit="cards"))
-
-
-def _has(overview: RolloutOverview, text: str) -> bool:
-    """Return whether the rollout's name, or that of a cohort, contains the text."""
-    return any(text in name.casefold() for name in (overview.rollout, *overview.cohorts))
 
 
 def _page(rollouts: int) -> int:
@@ -138,7 +160,7 @@ def _verdict(stored: StoredVerdict | None, rollout: str) -> str:
 def _worst(findings: Sequence[Finding]) -> str:
     for cohort, finding in worst_of_cohorts(findings).items():
         said = f"{cohort}: {words.OUTCOME_WORDS[finding.outcome].lower()}"
-        return markup.stacked(said, words.measure(finding.metric, finding.stat))
+        return markup.stacked(said, words.with_estimate(finding))
     return words.ABSENT
 
 
@@ -192,14 +214,14 @@ def _speed(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _quality(findings: Sequence[Finding]) -> Finding | None:
-    """Return the pooled finding with the lowest estimate among scores, without failures."""
+    """Return the worst pooled finding on scores, without failures."""
     pooled = [
         f
         for f in findings
         if f.cohort is None and f.unit == "difference" and f.metric != "failures"
     ]
     measured = [f for f in pooled if f.estimate is not None and f.role is not Role.REPORT]
-    return min(measured, key=lambda f: f.estimate or 0.0, default=None)
+    return next(iter(worst_first(measured)), None)
 
 
 def _accepted(acceptance: Sequence[Acceptance]) -> Acceptance | None:

@@ -1,6 +1,7 @@
 """Whole traces: an agent's steps, and the findings on each step's cohort."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -8,7 +9,7 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client, ClientError
-from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict
+from collector.contract import Arm, Finding, Generation, RolloutOverview, Verdict, encode
 from dashboard import address, charts, markup, reading, rollout_choice, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
@@ -93,6 +94,7 @@ def _choose_filters(overview: RolloutOverview) -> _Filters:
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
     """Draw the newest traces in the order chosen, and a field for a trace id."""
     typed = address.typed("Trace id", "trace", of=rollout, placeholder="32 hexadecimal digits")
+    newest = _searched(newest, rollout)
     by_trace: dict[str, list[Generation]] = {}
     for generation in newest:
         by_trace.setdefault(generation.trace_id, []).append(generation)
@@ -114,6 +116,29 @@ def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -
         st.session_state.pop(f"trace {rollout}", None)
         st.rerun()
     return ids[chosen]
+
+
+def _searched(newest: Sequence[Generation], rollout: str) -> list[Generation]:
+    """Draw fields for an attribute and a duration; return the generations that have both."""
+    text = address.typed(
+        "Attribute contains", "attribute", of=rollout, placeholder="draftgate.dim.language=de"
+    ).casefold()
+    typed = address.typed("Took at least, in ms", "took", of=rollout, placeholder="any time")
+    least_s = 0.0 if not typed else slow_requests.seconds(typed)
+    if least_s is None:
+        st.html(markup.note(slow_requests.NOT_A_TIME))
+        return []
+    return [one for one in newest if (one.e2e_s or 0.0) >= least_s and _has(one, text)]
+
+
+def _has(one: Generation, text: str) -> bool:
+    """Return whether `name=value` of an attribute, prompts and answers left out, has the text."""
+    if not text:
+        return True
+    attributes = encode(replace(one, content=None)).attributes
+    return any(
+        text in f"{name}=".casefold() + str(value).casefold() for name, value in attributes.items()
+    )
 
 
 def _line(trace_id: str, of: Sequence[Generation], zone: ZoneInfo | None) -> str:

@@ -164,6 +164,12 @@ def headline(finding: Finding) -> str:
     return f"{what} is {shown}, {is_within} its margin of {margin(finding)}"
 
 
+def with_estimate(finding: Finding) -> str:
+    """Return a finding's measure with its estimate, if it has one."""
+    what = measure(finding.metric, finding.stat)
+    return what if finding.estimate is None else f"{what} {_shown(finding.estimate, finding)}"
+
+
 def limits(finding: Finding) -> str:
     """Return both limits of a finding."""
     return between(finding.lower, finding.upper, unit_of(finding.unit, finding.stat))

@@ -36,6 +36,9 @@ _COLUMNS = (
 )
 
 
+NOT_A_TIME = "Enter a number of milliseconds above 0, such as 1500."
+
+
 def show(table: pa.Table, rollout: str, zone: ZoneInfo | None) -> None:
     """Draw the comparison of the requests in the table, which has `slow_requests.FIELDS`."""
     with st.container(horizontal=True):
@@ -45,9 +48,9 @@ def show(table: pa.Table, rollout: str, zone: ZoneInfo | None) -> None:
         typed = address.typed(
             "Slow from, in ms", "from", of=rollout, placeholder="the slowest tenth"
         )
-    at_least_s = _seconds(typed)
+    at_least_s = seconds(typed)
     if typed and at_least_s is None:
-        st.html(markup.note("Enter a number of milliseconds above 0, such as 1500."))
+        st.html(markup.note(NOT_A_TIME))
         return
     found = slow_requests.compare(table, metric, at_least_s)
     if found is None:
@@ -61,7 +64,8 @@ def show(table: pa.Table, rollout: str, zone: ZoneInfo | None) -> None:
     st.html(markup.bullets(_remarks(found)))
 
 
-def _seconds(typed: str) -> float | None:
+def seconds(typed: str) -> float | None:
+    """Return typed milliseconds in seconds; `None` if the text is no number above 0."""
     try:
         milliseconds = float(typed)
     except ValueError:

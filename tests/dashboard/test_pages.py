@@ -34,7 +34,7 @@ def test_the_landing_page_has_a_line_for_each_rollout(
     line = (
         "support-k8-relaxed chat, code, json, rag, summary, tool_call ✕ Fail "
         "Task completion fell by 0.15 in rag and code: faster, but worse answers. "
-        "239 241 baseline, 240 candidate rag: fail task completion "
+        "239 241 baseline, 240 candidate rag: fail task completion −15.0 pp "
         "44 % faster 0.56×, 0.53× to 0.60× "
         "−0.0031 groundedness, −0.0123 to +0.0061 46.2 % 2.85 tokens/step never set"
     )
@@ -44,22 +44,25 @@ def test_the_landing_page_has_a_line_for_each_rollout(
     assert "⚠ 2 contract violations" in text
 
 
-def test_rollouts_are_searched_and_ordered(
+def test_rollouts_are_searched_filtered_and_ordered(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
-    """Part of a name, or of a cohort's, leaves the rollouts that have it, in the order chosen."""
+    """Part of a name, or of a cohort's, leaves the rollouts that have it; so does a verdict."""
     app = landing(monkeypatch, DRAFTGATE_DATABASE_URL=seeded_database)
     page = shown(app.text_input[0].set_value("EAGLE").run())
     assert "support-eagle-k6 chat" in page
     assert "support-k4 chat" not in page
     assert "support-k4 chat" in shown(app.text_input[0].set_value("summ").run())
-    assert "None of 3 rollouts has it." in shown(app.text_input[0].set_value("none such").run())
+    assert "None of 3 rollouts matches." in shown(app.text_input[0].set_value("none such").run())
     app.text_input[0].set_value("")
-    assert "Most pairs first" in shown(app.segmented_control[0].set_value(1).run())
+    assert "Most pairs first" in shown(app.segmented_control[1].set_value(1).run())
+    failed = shown(app.segmented_control[0].set_value(2).run())
+    assert "support-k8-relaxed chat" in failed
+    assert "support-k4 chat" not in failed
 
 
 def test_traces_are_filtered(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
-    """Arm and failure leave the traces that have such a generation."""
+    """Arm, failure, an attribute and a duration leave the traces that have such a generation."""
 
     def listed(**query: str) -> list[str]:
         asked = {"rollout": "support-k8-relaxed"} | query
@@ -73,6 +76,12 @@ def test_traces_are_filtered(monkeypatch: pytest.MonkeyPatch, seeded_database: s
     assert not any("candidate" in line for line in baseline)
     assert len(failed) < len(both)
     assert listed(order="Slowest answer") != both
+    german = listed(attribute="draftgate.dim.language=DE")
+    assert german
+    assert german != both
+    assert listed(attribute="no such value") == []
+    assert len(listed(took="4200")) < len(both)
+    assert listed(took="99999") == []
 
 
 def test_slow_requests_are_compared_with_the_rest(
