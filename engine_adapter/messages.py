@@ -16,8 +16,9 @@ class Function(BaseModel):
     model_config = _LEAVES
 
     name: Annotated[str, Field(min_length=1)]
+    """Name of the tool."""
     arguments: str = "{}"
-    """JSON in a string, as in the API."""
+    """Arguments as JSON in a text, as in the API."""
 
 
 class AssistantCall(BaseModel):
@@ -26,8 +27,11 @@ class AssistantCall(BaseModel):
     model_config = _LEAVES
 
     id: str
+    """Identifies the call to its result."""
     type: str = "function"
+    """Kind of the call, as in the API."""
     function: Function
+    """The called function and its arguments."""
 
 
 class Message(BaseModel):
@@ -36,14 +40,23 @@ class Message(BaseModel):
     model_config = _LEAVES
 
     role: Annotated[str, Field(min_length=1)]
+    """Its author: `system`, `user`, `assistant`, `tool`, or another that the chat template
+    knows."""
     content: str | tuple[Mapping[str, Any], ...] | None = None  # Any: JSON values
+    """Text, or the API's list of parts: text, images, audio; of an image, only its kind is stored.
+    Models in this process take text alone."""
     name: str | None = None
+    """Name of the author, for chat templates that show it."""
     tool_calls: tuple[AssistantCall, ...] | None = None
+    """The calls of tools that an assistant's message makes."""
     tool_call_id: str | None = None
     """For the role `tool`: the id of the call whose result this is."""
     reasoning_content: str | None = None
+    """An assistant's reasoning, under the name that most servers use."""
     reasoning: str | None = None
+    """An assistant's reasoning, under its other name."""
     refusal: str | None = None
+    """An assistant's refusal to answer."""
 
     @field_validator("content")
     @classmethod

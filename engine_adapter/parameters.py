@@ -17,29 +17,48 @@ class Parameters(BaseModel):
     api_names: ClassVar[tuple[str, ...]]
 
     temperature: Annotated[float, Field(ge=0)] | None = None
+    """Sampling temperature; 0 is greedy."""
     max_tokens: Annotated[int, Field(gt=0)] | None = None
+    """Maximum number of output tokens."""
     max_completion_tokens: Annotated[int, Field(gt=0)] | None = None
     """The API's newer name of `max_tokens`, for servers that only know this one."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Nucleus sampling: share of the probability that is sampled from."""
     top_k: Annotated[int, Field(gt=0)] | None = None
+    """Number of the likeliest tokens that are sampled from."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Minimum probability of a sampled token, relative to the likeliest one's."""
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    """Penalty for a token, for each time that it has occurred."""
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    """Penalty for a token that has occurred."""
     logit_bias: Mapping[str, float] | None = None
+    """Number to add to the logit of a token, by the token's id."""
     seed: int | None = None
+    """Seed of the first repeat; each further repeat adds 1."""
     stop: str | tuple[str, ...] | None = None
+    """Text, or list of texts, before which the answer ends."""
     n: Annotated[int, Field(gt=0)] | None = None
     """Number of answers, of which the first is recorded."""
     logprobs: bool | None = None
+    """Whether to return the log probabilities of output tokens."""
     top_logprobs: Annotated[int, Field(ge=0)] | None = None
+    """Number of the likeliest tokens whose log probabilities are returned."""
     tools: tuple[JsonObject, ...] | None = None
+    """Tools that the model may call, in the API's format or as bare functions."""
     tool_choice: str | JsonObject | None = None
+    """One of `auto`, `required` and `none`, or an object that names a tool."""
     parallel_tool_calls: bool | None = None
+    """Whether one answer may call several tools."""
     response_format: JsonObject | None = None
+    """Format of the answer: an object of `type` `text`, `json_object`, `json_schema` or
+    `structural_tag`."""
     reasoning_effort: str | None = None
+    """How much to reason, such as `low`."""
     chat_template_kwargs: JsonObject | None = None
+    """Arguments of the chat template, such as `enable_thinking`."""
     extra_body: JsonObject = {}
-    """Engine-specific members: grammars, guided decoding, penalties."""
+    """The engine's own parameters, such as a grammar."""
 
     @property
     def api(self) -> dict[str, Any]:

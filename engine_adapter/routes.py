@@ -17,20 +17,26 @@ class _InProcess(Section):
     model: Annotated[str, Field(min_length=1)]
     """A folder, absolute or relative to the rollout file, or a name on a model hub."""
     draft_model: str | None = None
+    """Draft model, likewise; it must share the target's tokenizer."""
     identity_layers: Annotated[int, Field(ge=0)] = 0
     """Layers appended to the target that do not change its output: more compute per token."""
     device: str = "cpu"
+    """Where the models run: `cpu`, `cuda`, `cuda:1` and so on."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Number format of the weights."""
     threads: Annotated[int, Field(gt=0)] = 1
     """CPU threads; on a busy machine, several can be five times slower than one, as they spin."""
 
 
 class TransformersRoute(_InProcess):
-    """transformers in this process."""
+    """transformers in this process, one request at a time; the wait is queue time."""
 
     engine: Literal["transformers"] = "transformers"
+    """The engine: Hugging Face transformers."""
     num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    """Draft tokens per verify step (k); default: the draft model's own."""
     prompt_lookup_num_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    """Draft this many tokens by looking up the last ones in the prompt."""
     relaxed_top_k: Annotated[int, Field(gt=1)] | None = None
     """LOSSY: accept a draft token that is among the target's k most likely."""
 
@@ -47,20 +53,24 @@ class TransformersRoute(_InProcess):
 
 
 class LocalRoute(_InProcess):
-    """Draftgate's own draft–verify loop, in this process."""
+    """Draftgate's own loop in this process, one batch at a time; the wait is queue time."""
 
     engine: Literal["local"]
+    """The engine: Draftgate's own loop."""
     method: Literal["draft_model", "prompt_lookup", "early_exit", "head"] | None = None
-    """The drafting method; without one, no speculation (the baseline)."""
+    """How to draft; without a method, there is no speculation (the baseline)."""
     early_exit_layers: Annotated[int, Field(gt=0)] | None = None
-    """Number of the target's first layers that draft."""
+    """For `early_exit`: number of the target's first layers that draft."""
     head: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    """Your own `module:function`, called with the target's model; returns a `Drafter`."""
+    """For `head`: your own `module:function`, called with the target's model; it returns a
+    `Drafter`."""
     num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] = 4
-    """k; the largest k if `adaptive`."""
+    """Draft tokens per verify step (k); the largest k if `adaptive`."""
     adaptive: bool = False
+    """Choose k, from 1 up, by recent acceptance."""
     k_by_batch: dict[Annotated[int, Field(gt=0)], Annotated[int, Field(ge=0, le=64)]] | None = None
-    """k by batch size; needs an entry for 1."""
+    """Draft tokens per verify step by batch size, such as `{1: 6, 8: 3, 32: 0}`; needs an entry for
+    1."""
     batch: Annotated[int, Field(gt=0, le=64)] = 1
     """Largest number of waiting requests answered together."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -92,8 +102,9 @@ class HttpRoute(Section):
     """An engine that answers over HTTP."""
 
     engine: HttpEngineName
+    """The engine; `openai` is any other server with this API."""
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")]
-    """The base of its OpenAI-compatible API, such as http://localhost:8000/v1."""
+    """Base of its OpenAI-compatible API, such as `http://localhost:8000/v1`."""
     model: Annotated[str, Field(min_length=1)]
     """The model's name at the server."""
     metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
@@ -101,20 +112,24 @@ class HttpRoute(Section):
     gpu_metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     """URL of a DCGM exporter on the server's machine."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    """The environment variable that holds the key; the file never holds the key itself."""
+    """Environment variable that holds the key; the file never holds the key itself."""
     headers: dict[str, str] = {}
+    """HTTP headers of every request."""
     extra_body: dict[str, Any] = {}  # Any: JSON that the engine understands
     """Keys added to every request's body."""
     start: Annotated[str, Field(min_length=1)] | None = None
-    """The command that starts the server; {port} is filled in, and {k} by `draftgate sweep`."""
+    """Command that starts the server for `run`, `check` and `sweep`; `{port}` is filled in, and
+    `{k}` by `sweep`. It logs to `FILE.ARM.log`, a second launch to `FILE.ARM.2.log`."""
     launch: LaunchName | None = None
-    """Name of this launch of the server; with `start`, each launch gets a new one."""
+    """Name of the launch of a server that you started; with `start`, each launch gets a new one."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 300.0
+    """Seconds until a started server must answer."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """Limit on the time of a whole answer."""
+    """Maximum seconds for the whole answer."""
     first_byte_timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    """Maximum seconds until the answer's first bytes."""
     idle_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """Limit on the time between two chunks."""
+    """Maximum seconds between two chunks."""
 
     @model_validator(mode="after")
     def _keeps_keys_out(self) -> "HttpRoute":

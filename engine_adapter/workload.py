@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from engine_adapter.errors import WorkloadError
 from engine_adapter.messages import Message
@@ -22,13 +22,19 @@ class Material(Parameters):
     """
 
     messages: tuple[Message, ...] = ()
+    """Chat messages with text, images, audio, tool calls and results; in a session, those before
+    the first turn."""
     model: Annotated[str, Field(min_length=1)] | None = None
-    """Another model of the same server, such as a LoRA adapter, in place of the route's."""
+    """Another model of the same server, such as a LoRA adapter; becomes the dimension `model`
+    (default: the route's)."""
     context: tuple[str, ...] | None = None
+    """Passages that the answer must rest on, for groundedness."""
     reference: str | Mapping[str, Any] | None = None
+    """The correct answer, for task completion; in a session, that of its last answer."""
     output_schema: Annotated[Mapping[str, Any] | None, Field(alias="schema")] = None
-    """The JSON Schema that answers are scored against; default: the one in `response_format`."""
+    """JSON Schema of the answer, for schema validity; default: the one in `response_format`."""
     dims: Mapping[str, str] = {}
+    """Further dimensions, name to text; the number of images becomes the dimension `images`."""
 
     @property
     def own(self) -> dict[str, Any]:  # Any: JSON values
@@ -40,10 +46,12 @@ class Ask(Material):
     """One request; in a session, also when its user sends it."""
 
     prompt: str | None = None
+    """One user message, instead of `messages`."""
     think_s: Annotated[float, Field(ge=0, le=MAX_THINK_S)] | None = None
-    """Seconds from the end of the session's previous answer to this request."""
+    """Seconds from the session's previous answer to this request; default: 0."""
     t: Annotated[float, Field(ge=0)] | None = None
-    """Recorded time in seconds, in place of `think_s`; the differences within a session count."""
+    """Recorded time in seconds, instead of `think_s`; later turns keep their distance from the
+    first, or follow the answer before them if that is later."""
 
     @model_validator(mode="after")
     def _has_one_input(self) -> "Ask":
@@ -65,11 +73,14 @@ class Prompt(Ask):
     """One request for both arms."""
 
     id: Annotated[str, Field(min_length=1)]
+    """Unique in the file; with the repeat, it identifies a pair."""
     cohort: Annotated[str, Field(min_length=1)]
+    """Class of the request, such as `chat`."""
     session: Annotated[str, Field(min_length=1)] | None = None
-    """Name of the session of which this request is a turn."""
+    """Name of the session of which this request, with its whole history, is a turn."""
     turn: Annotated[int, Field(gt=0)] | None = None
-    """Its place in the session."""
+    """Place in the session, from 1, in all of its records or in none; default: the order in the
+    file."""
 
     @property
     def dimensions(self) -> Mapping[str, str]:
@@ -81,7 +92,10 @@ class Prompt(Ask):
 class RecordedTurn(Ask):
     """One turn of a session record: what the user sends, and the recorded answer to it."""
 
+    model_config = ConfigDict(json_schema_extra={"type": ["object", "string"]})
+
     answer: str | Message | None = None
+    """The recorded answer, as text or as an assistant's message; not of the last turn."""
 
     @model_validator(mode="before")
     @classmethod
@@ -111,8 +125,11 @@ class SessionRecord(Material):
     """A whole session in one record; `messages` come before its first turn."""
 
     id: Annotated[str, Field(min_length=1)]
+    """Unique in the file; a turn's id is this, a slash and its number, such as `s1/2`."""
     cohort: Annotated[str, Field(min_length=1)]
+    """Class of all of its requests, such as `chat`."""
     turns: tuple[RecordedTurn, ...]
+    """The turns of the user, each a text or an object."""
 
     @model_validator(mode="after")
     def _has_turns(self) -> "SessionRecord":

@@ -8,11 +8,19 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from collector.contract import Change, Family, InputBands, Role
 from evals.errors import PolicyError
 from evals.policy_reading import (
+    STRICT,
     Integer,
     Number,
     PolicySection,
@@ -187,9 +195,14 @@ _LATER = ("live", "lossless", "launches", "goodput", "input_tokens", "family")
 
 
 class _Alpha(PolicySection):
+    """Probabilities of wrong decisions."""
+
     passing: Annotated[Level, Field(alias="pass")] = 0.05
+    """Maximum probability that a cell passes wrongly."""
     fail_family: Level = 0.05
+    """Maximum probability that any cell fails wrongly."""
     lossless: OpenUnit = 0.01
+    """Maximum probability that greedy answers pass, or fail, wrongly."""
 
 
 def _bands(cuts: tuple[int, ...]) -> tuple[int, ...]:
@@ -197,38 +210,67 @@ def _bands(cuts: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class _Cohorts(PolicySection):
+    """How cohorts are judged."""
+
     min_n: Annotated[Integer, within("at least 1 pair", lambda n: n >= 1)] = 1
+    """Pairs needed for a cell of one cohort to decide."""
     set_aside_below: Annotated[
         Integer, within("a number of pairs, or 0 to set none aside", lambda n: n >= 0)
     ] = _SET_ASIDE_BELOW
+    """A cohort with fewer pairs, listed neither in a rule nor in the workload, is judged only in
+    the pool, unless all of these exceed 5 % of the pairs; 0 turns this off."""
     weights: Literal["baseline_traffic"] = "baseline_traffic"
+    """Mix to which split traffic is weighted."""
     input_tokens: Annotated[tuple[Integer, ...], AfterValidator(_bands)] | None = None
+    """First lengths of bands of input tokens but the lowest, such as `[2000, 8000]`; each band is a
+    cohort, too."""
 
 
-class _PolicyFile(PolicySection):
-    """A policy file, with the shipped policy below it that it names as its base."""
+class PolicyFile(PolicySection):
+    """A policy: what must be proved, guarded or reported, with margins and conditions."""
 
+    model_config = ConfigDict(**STRICT, json_schema_extra={"required": []})
+
+    base: str | None = None
+    """Shipped policy to start from: sections of this file add keys to its own, anything else
+    replaces."""
     version: Annotated[
         Integer, within("1, the only version that this gate reads", lambda version: version == 1)
     ]
+    """Version of the file's format: 1; required without `base`."""
     name: Text
+    """Stands in the verdict, beside the policy's hash; required without `base`."""
     design: Design = "paired_replay"
+    """How requests reach the arms; `paired_replay` and `mirror` are judged as pairs."""
     alpha: _Alpha = _Alpha()
+    """Probabilities of wrong decisions."""
     sampling: SamplingDesign = SamplingDesign()
+    """How requests were drawn."""
     dependence: DependenceSection = DependenceSection()
+    """How long a disturbance lasts."""
     validity: ValidityRules = ValidityRules()
+    """Conditions for deciding anything."""
     cohorts: _Cohorts = _Cohorts()
+    """How cohorts are judged."""
     prices: HourlyPrices | None = None
+    """Prices for cells of cost; default: the recorded ones."""
     live: LiveSection | None = None
+    """How `draftgate watch` judges while traffic flows."""
     lossless: LosslessSection | None = None
+    """Compare greedy answers and audit sampled ones; needs stored texts and the scope `content`."""
     launches: LaunchRules | None = None
+    """Number of launches needed."""
     goodput: Goodput | None = None
+    """Bounds within which a request is good."""
     prove: tuple[ProveRule, ...] = ()
+    """Rules that must be proved for a pass; at least one."""
     guard: tuple[GuardRule, ...] = ()
+    """Rules that must not fail, but need not pass."""
     report: tuple[ReportRule, ...] = ()
+    """Rules that are reported and decide nothing."""
 
     @model_validator(mode="after")
-    def _proves_something(self) -> "_PolicyFile":
+    def _proves_something(self) -> "PolicyFile":
         if not self.prove:
             raise wrong("prove: wanted at least one rule; a gate that proves nothing cannot pass")
         rules = (*self.prove, *self.guard, *self.report)
@@ -266,7 +308,7 @@ def parse(text: str, source: str) -> Policy:
     """Validate a policy file's text, or read a canonical policy; `source` names it in messages."""
     if text.startswith(_CANONICAL):
         return _from_canonical(text, source)
-    return validated(_based(load_yaml(text, source), source), source, _PolicyFile).policy
+    return validated(_based(load_yaml(text, source), source), source, PolicyFile).policy
 
 
 def _based(document: object, source: str) -> object:

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, Final, TypeVar, cast, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError
@@ -76,7 +76,7 @@ def one_of(options: Collection[str]) -> BeforeValidator:
             raise ValueError(choice(options, value))
         return value
 
-    return BeforeValidator(check)
+    return BeforeValidator(check, json_schema_input_type=Literal[tuple(options)])
 
 
 def word_for_none(word: str, wanted: str, holds: Callable[[float], bool]) -> BeforeValidator:
@@ -89,7 +89,7 @@ def word_for_none(word: str, wanted: str, holds: Callable[[float], bool]) -> Bef
             raise ValueError(f"wanted {word} or {wanted}, got {shown(value)}")
         return value
 
-    return BeforeValidator(check)
+    return BeforeValidator(check, json_schema_input_type=float | str)
 
 
 def choice(options: Collection[str], given: object) -> str:

@@ -90,12 +90,19 @@ class RuleSection(PolicySection):
 
     role: ClassVar[Role]
     metric: Annotated[str, one_of(METRICS)]
+    """What is compared."""
     stat: str
+    """Statistic of the metric, such as `geomean_ratio`, `p95_ratio` or `diff`."""
     max: Number | None = None
+    """The worst acceptable value, if more is worse."""
     min: Number | None = None
+    """The worst acceptable value, if less is worse."""
     scope: Scope
+    """One cell for the pool, or one for each cohort."""
     cohorts: tuple[Text, ...] | None = None
+    """Cohorts that must be present; default: all to which the metric applies."""
     pass_at: Pass | None = None
+    """Score from which an answer is good, for `diff`; default: 1, of `groundedness` 0.5."""
 
     @property
     def bound(self) -> Bound:
@@ -162,18 +169,18 @@ class RuleSection(PolicySection):
 
 
 class ProveRule(RuleSection):
-    """An entry of `prove`."""
+    """A rule: the worst acceptable value of a metric."""
 
     role = Role.PROVE
 
 
 class GuardRule(RuleSection):
-    """An entry of `guard`."""
+    """A rule: the worst acceptable value of a metric."""
 
     role = Role.GUARD
 
 
 class ReportRule(RuleSection):
-    """An entry of `report`."""
+    """A rule: the worst acceptable value of a metric."""
 
     role = Role.REPORT

@@ -36,7 +36,7 @@ class SamplingDesign:
     __pydantic_config__: ClassVar = STRICT
 
     warmup_drop: Annotated[Integer, within("at least 0", lambda count: count >= 0)] = 0
-    """Pairs dropped from the start of the rollout, by count."""
+    """Pairs dropped from the start of the rollout, besides the rollout file's `load.warmup`."""
     candidate_share: OpenUnit = 0.5
     """The candidate's planned share of split traffic."""
 
@@ -58,15 +58,22 @@ class ValidityRules:
     __pydantic_config__: ClassVar = STRICT
 
     srm_p_min: OpenUnit = 0.001
+    """A p value of the sample ratio below this is a mismatch."""
     drift_p_min: OpenUnit = 0.01
+    """A p value of the drift below this is drift."""
     drift_min_correlation: Annotated[
         Number, within("a number from 0 to below 1", lambda value: 0 <= value < 1)
     ] = 0.03
-    """Minimum rank correlation with time; .03 explains less than a thousandth of the variance."""
+    """A smaller rank correlation with time is no drift; 0.03 explains less than a thousandth of the
+    variance, and 0 counts every drift."""
     client_lag_p99_max_frac: OpenUnit = 0.01
+    """Maximum p99 of the load generator's lag, as a share of the metric's median; for `tpot`, of
+    the lag per token after the first."""
     aa_control: Control = "optional"
+    """Whether to decide nothing without an A/A control (`--control`)."""
     speculation: Control = "required"
-    """Whether the candidate's counts must prove that it drafted."""
+    """Whether to pass only if the candidate's counts show drafts; `optional` is for other changes,
+    and engines without counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,21 +119,25 @@ class LaunchRules:
     __pydantic_config__: ClassVar = STRICT
 
     min: Positive
-    """Minimum number of independent launches for a cell of times to decide."""
+    """Independent launches needed for cells of times or cost to decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """The bounds within which a request counts as good; `None` is no bound."""
+    """The bounds within which a request counts as good; at least one."""
 
     __pydantic_config__: ClassVar = STRICT
 
     ttft_ms: Milliseconds | None = None
+    """Maximum milliseconds to the first token, reasoning included."""
     ttfo_ms: Milliseconds | None = None
+    """Maximum milliseconds to the first token of text or tool calls."""
     tpot_ms: Milliseconds | None = None
+    """Maximum milliseconds per output token."""
     e2e_ms: Milliseconds | None = None
+    """Maximum milliseconds of the whole request."""
     share: OpenUnit | None = None
-    """The share of good requests that a rate must hold, for `draftgate sweep --rates`."""
+    """Share of good requests that a rate must hold, for `draftgate sweep --rates`."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` without any bound."""
@@ -155,7 +166,9 @@ class HourlyPrices:
     __pydantic_config__: ClassVar = STRICT
 
     baseline_per_hour: Price
+    """Price of an hour of the baseline's route."""
     candidate_per_hour: Price
+    """Price of an hour of the candidate's route, in the same currency."""
 
 
 def scaled(alpha_pass: float, looks: tuple[int, ...] | None = None) -> Live:
@@ -186,20 +199,28 @@ def _dependence(stretch: object) -> Dependence:
 
 
 class DependenceSection(PolicySection):
-    """The section `dependence` of a policy file."""
+    """The longest disturbance that the verdict must allow for."""
 
-    stretch: Annotated[Dependence, PlainValidator(_dependence)] = Dependence()
+    stretch: Annotated[
+        Dependence, PlainValidator(_dependence, json_schema_input_type=int | str)
+    ] = Dependence()
+    """Longest disturbance that must not slip through: consecutive requests (`25`; default: 1), or
+    seconds (`30s`: the most requests that start in them)."""
 
 
 class RollbackSection(PolicySection):
-    """The section `live.rollback` of a policy file."""
+    """The continuous test for harm: the share of requests slower than a threshold."""
 
     metric: Literal["slo_exceedance"]
+    """The share of requests slower than the threshold."""
     latency: Latency = "ttft"
+    """The time that is compared."""
     threshold: Annotated[
         float | None, word_for_none("baseline_p99", "seconds above 0", lambda s: s > 0)
     ] = None
+    """Seconds, or `baseline_p99`: that of the first 300 pairs."""
     margin: OpenUnit = 0.005
+    """Acceptable difference of the arms' shares."""
 
     @property
     def rollback(self) -> Rollback:
@@ -208,12 +229,18 @@ class RollbackSection(PolicySection):
 
 
 class LiveSection(PolicySection):
-    """The section `live` of a policy file."""
+    """Judging while traffic flows."""
 
     bounded: Literal["betting_eprocess"] = "betting_eprocess"
+    """How shares and scores are judged."""
     looks: tuple[Positive, ...] = ()
+    """Numbers of pairs (split traffic: answers per arm) at which everything else is judged;
+    default: 300, 600, 1200, 2400, 5000."""
     spend: tuple[OpenUnit, ...] = ()
+    """Level of each look, together at most `alpha.pass`; default: 0.001, 0.003, 0.006, 0.010,
+    0.04013, scaled to `alpha.pass`, of which the last look gets the rest."""
     rollback: RollbackSection | None = None
+    """Test for harm, on which `watch` switches the candidate off."""
 
     @model_validator(mode="after")
     def _has_a_level_for_each_look(self) -> "LiveSection":
@@ -243,25 +270,31 @@ class LiveSection(PolicySection):
 
 
 class GreedySection(PolicySection):
-    """The section `lossless.greedy` of a policy file."""
+    """The comparison of greedy answers."""
 
     max_tie_gap: Annotated[
         float | None, word_for_none("auto", "a gap of at least 0", lambda gap: gap >= 0)
     ] = None
+    """Gap of logits that is a tie: a number, or `auto`: two ulp of the model's dtype, or the
+    control's noise."""
     hazard_ratio_max: Annotated[Number, within("a ratio above 1", lambda ratio: ratio > 1)] = 1.5
+    """Maximum divergences per token, relative to the A/A control."""
 
 
 class SampledSection(PolicySection):
-    """The section `lossless.sampled` of a policy file."""
+    """The audit of sampled answers."""
 
     tolerance: OpenUnit = 0.005
+    """Bias that numerical error may cause."""
 
 
 class LosslessSection(PolicySection):
-    """The section `lossless` of a policy file."""
+    """The rules for a candidate that claims to be lossless."""
 
     greedy: GreedySection = GreedySection()
+    """Comparison of greedy answers."""
     sampled: SampledSection = SampledSection()
+    """Audit of sampled answers."""
 
     def lossless(self, alpha: float) -> Lossless:
         """Return the rules at a level."""

@@ -7,7 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
+import yaml
 from typer import Context as TyperContext
 
 from collector.client import Client
@@ -16,8 +18,11 @@ from collector.contract.fields import WIRE
 from collector.serving.app import create_app
 from collector.settings import VARIABLES, Settings
 from demo.collector_process import running
-from deploy.site import reference
+from deploy.site import files, reference
+from deploy.site.markdown import cell
 from draftgate.commands import load
+from engine_adapter import workload
+from engine_adapter.router import routes_file
 from engine_adapter.run import rollout_file
 from evals import policy as policies
 
@@ -82,6 +87,52 @@ def test_every_route_is_described(pages: dict[str, str]) -> None:
                 if not is_a_sentence(one.get("description")) or f"| `{one['name']}` |" not in text
             ]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", files.FILES)
+def test_every_key_of_a_file_is_described(name: str, pages: dict[str, str]) -> None:
+    """Each key of a file has a sentence, which stands in the file's section of the site."""
+    title, model = files.FILES[name]
+    text, schema = section(pages["files.md"], title), files.schema_of(model)
+    every = [item for keys in files.sections(schema) for item in keys.schema["properties"].items()]
+    shared = files.schema_of(files.Parameters)["properties"] if name != "parameters" else {}
+    missing = [
+        key
+        for key, value in every
+        if not is_a_sentence(value.get("description"))
+        or (shared.get(key) != value and f"| {cell(value['description'])}" not in text)
+    ]
+    assert every
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [*(ROOT / "docs/examples").glob("*.yaml"), *(ROOT / "evals/policies").glob("*.yaml")],
+    ids=lambda file: file.name,
+)
+def test_editors_find_no_fault_in_files_that_are_read(file: Path) -> None:
+    """The published schemas accept the examples and the shipped policies."""
+    kind = "policy" if file.parent.name == "policies" else "rollout"
+    validator = jsonschema_rs.validator_for(files.schemas()[kind])
+    given = yaml.safe_load(file.read_text())
+    assert [error.message for error in validator.iter_errors(given)] == []
+    assert not validator.is_valid(given | {"no_such_key": 1})
+
+
+def test_the_examples_of_the_reference_are_read(tmp_path: Path) -> None:
+    """Each file on the page is valid, for the program and by the schema for editors."""
+    page = section((ROOT / "docs" / "reference.md").read_text(), "Files")
+    texts = re.findall(r"```(?:yaml|json) title=\"(\S+)\"\n(.*?)```", page, re.S)
+    for name, text in texts:
+        (tmp_path / name).write_text(text)
+    assert len(workload.read(tmp_path / "workload.jsonl")) > 1
+    assert rollout_file.read(tmp_path / "rollout.yaml").workload == str(tmp_path / "workload.jsonl")
+    assert routes_file.read(tmp_path / "routes.yaml").rollout
+    assert policies.load(tmp_path / "policy.yaml").rules
+    for name, schema in files.schemas().items():
+        given = yaml.safe_load((tmp_path / f"{name}.yaml").read_text())
+        assert [e.message for e in jsonschema_rs.validator_for(schema).iter_errors(given)] == []
 
 
 def test_every_attribute_is_in_the_contract_page() -> None:

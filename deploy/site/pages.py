@@ -26,7 +26,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=(_ROOT / file).read_text()))
     style = (_ROOT / "deploy/site/site.css").read_text()
     files.append(File.generated(config, "site.css", content=style))
-    for made in (_ROOT / "build/reference").glob("*.md"):
+    for made in sorted((_ROOT / "build/reference").glob("*.*")):
         files.append(File.generated(config, f"reference/{made.name}", content=made.read_text()))
     return files
 

@@ -1,23 +1,21 @@
-"""The site's pages of commands, HTTP routes and settings, made of what the code says of them.
+"""The site's pages of commands, files, HTTP routes and settings, made of the code.
 
 Usage: python -m deploy.site.reference FOLDER
 """
 
-import inspect
-import re
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from collector import settings
 from collector.api.access import needed_scope
 from collector.serving.app import create_app
+from deploy.site import files
+from deploy.site.markdown import cell, page, paragraphs, table
 from draftgate import commands
 from evals.evaluators.judge import settings as judge
-
-_EXAMPLE = "Example: "
-_TYPES = {"integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
 def every_command() -> Iterator[tuple[str, Any]]:  # Any: a click command, as typer bundles it
@@ -37,10 +35,10 @@ def commands_page() -> str:
     for name, command in every_command():
         taken = [argument(one) for one in command.params if one.param_type_name == "argument"]
         parts += [f"## `{name}`", f"`{' '.join([name, '[OPTIONS]', *taken])}`"]
-        parts += _paragraphs(command.help)
+        parts += paragraphs(command.help)
         rows = [_option(one) for one in command.params]
-        parts.append(_table(("Argument or option", "Default", "Meaning"), rows))
-    return _page(parts)
+        parts.append(table(("Argument or option", "Default", "Meaning"), rows))
+    return page(parts)
 
 
 def http_page() -> str:
@@ -58,40 +56,30 @@ def http_page() -> str:
             parts += [
                 f"### `{method.upper()} {path}`",
                 route["summary"],
-                *(_paragraphs(route["description"]) if "description" in route else ()),
+                *(paragraphs(route["description"]) if "description" in route else ()),
                 f"Needs a key with the scope `{scope}`." if scope else "Needs no key.",
             ]
             rows = [_parameter(one, schemas) for one in route.get("parameters", ())]
-            parts.append(_table(("Parameter", "Default", "Meaning"), rows))
-    return _page(parts)
+            parts.append(table(("Parameter", "Default", "Meaning"), rows))
+    return page(parts)
 
 
 def settings_page() -> str:
     """Return the page of all environment variables."""
     parts = ["# Settings", "Environment variables. An option of a command overrides its variable."]
     collector = [
-        (f"`{v.name}`", _cell(v.default), _cell(v.help)) for v in settings.VARIABLES.values()
+        (f"`{v.name}`", cell(v.default), cell(v.help)) for v in settings.VARIABLES.values()
     ]
-    parts += ["## Of the collector", _table(("Variable", "Default", "Meaning"), collector)]
+    parts += ["## Of the collector", table(("Variable", "Default", "Meaning"), collector)]
     others, known = dict(commands.VARIABLES), {one.name for one in settings.VARIABLES.values()}
     for _, command in every_command():
         for one in command.params:
             if str(one.envvar).startswith("DRAFTGATE_") and one.envvar not in known:
                 others.setdefault(one.envvar, one.help)
     for title, variables in (("commands", others), ("judges", judge.VARIABLES)):
-        described = [(f"`{name}`", _cell(text)) for name, text in variables.items()]
-        parts += [f"## Of {title}", _table(("Variable", "Meaning"), described)]
-    return _page(parts)
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Yield a docstring's paragraphs; its examples become a block of code."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
-        lines = paragraph.splitlines()
-        if all(line.startswith(_EXAMPLE) for line in lines):
-            yield "\n".join(["```sh", *(line.removeprefix(_EXAMPLE) for line in lines), "```"])
-        else:
-            yield _prose(paragraph)
+        described = [(f"`{name}`", cell(text)) for name, text in variables.items()]
+        parts += [f"## Of {title}", table(("Variable", "Meaning"), described)]
+    return page(parts)
 
 
 def _option(one: Any) -> tuple[str, str, str]:  # Any: a click parameter
@@ -103,7 +91,7 @@ def _option(one: Any) -> tuple[str, str, str]:  # Any: a click parameter
     if not one.required and default not in (None, False):
         shown = f"`{getattr(default, 'value', default)}`"
     variable = f" Variable: `{one.envvar}`." if one.envvar else ""
-    return names, shown, _cell(one.help) + variable
+    return names, shown, cell(one.help) + variable
 
 
 def argument(one: Any) -> str:  # Any: a click argument
@@ -119,38 +107,22 @@ def _parameter(one: dict[str, Any], schemas: dict[str, Any]) -> tuple[str, str, 
     kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
     values = [v for k in kinds if "$ref" in k for v in schemas[k["$ref"].split("/")[-1]]["enum"]]
     text = one["description"] + (f" One of {', '.join(values)}." if values else "")
-    return f"`{one['name']}`", shown, _cell(text)
+    return f"`{one['name']}`", shown, cell(text)
 
 
-def _prose(text: str) -> str:
-    """Return text as Markdown: code stays code, options become it, `<` and `*` stay themselves."""
-    parts = re.split(r"(`[^`]*`)", text)
-    parts[::2] = [
-        re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"`\1`", re.sub(r"([<*_\\])", r"\\\1", part))
-        for part in parts[::2]
-    ]
-    return "".join(parts)
-
-
-def _cell(text: str) -> str:
-    return _prose(text.replace("\n", " ")).replace("|", "\\|")
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) if lines else ""
-
-
-def _page(parts: Iterable[str]) -> str:
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-PAGES = {"commands.md": commands_page, "http.md": http_page, "settings.md": settings_page}
+PAGES = {
+    "commands.md": commands_page,
+    "files.md": files.page_of_files,
+    "http.md": http_page,
+    "settings.md": settings_page,
+}
 
 
 def main(folder: Path) -> None:
-    """Write the pages into the folder."""
+    """Write the pages into the folder, and the JSON schemas of files for editors."""
     folder.mkdir(parents=True, exist_ok=True)
+    for name, schema in files.schemas().items():
+        (folder / f"{name}.schema.json").write_text(json.dumps(schema, indent=1), encoding="utf-8")
     for name, made in PAGES.items():
         (folder / name).write_text(made(), encoding="utf-8")
 

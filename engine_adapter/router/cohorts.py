@@ -19,6 +19,7 @@ class CohortRule(Conditions):
     """Conditions, and the cohort of requests that match them."""
 
     cohort: Name
+    """The cohort of requests that match: up to 100 letters, digits and `_.:/-`."""
 
 
 class CohortSection(Section):
@@ -27,10 +28,12 @@ class CohortSection(Section):
     header: Annotated[str, Field(min_length=1)] = HEADER
     """The request header in which clients may name the cohort."""
     known: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """The names that the header may give; if absent, any."""
+    """The names that the header may give; default: any."""
     rules: tuple[CohortRule, ...] = ()
+    """Rules for requests without such a header; the first whose conditions all hold counts."""
     classifier: Literal["shape", "none"] = "shape"
-    """`shape`: tool_call, json, rag or code, by the request's tools, format and text."""
+    """Without a matching rule: `shape` finds `tool_call`, `json`, `rag` or `code` by the request's
+    tools, format and text."""
     default: Name = "chat"
     """The cohort if nothing else decides."""
 

@@ -23,7 +23,11 @@ def _listed(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
-Texts = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
+Texts = Annotated[
+    tuple[str, ...],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...]),
+]
 """One string, or a list of them."""
 
 
@@ -50,9 +54,13 @@ class Bounds(Section):
     """Bounds of a number; a request that does not give the number does not match."""
 
     at_least: Number | None = None
+    """Smallest number that matches."""
     at_most: Number | None = None
+    """Largest number that matches."""
     above: Number | None = None
+    """A number above this one matches."""
     below: Number | None = None
+    """A number below this one matches."""
 
     @model_validator(mode="after")
     def _bounds_something(self) -> "Bounds":
@@ -83,10 +91,12 @@ class TimeOfDay(Section):
     """A daily window of local time, on some days of the week."""
 
     start: Annotated[str, Field(alias="from")]
-    """Such as 22:00, inclusive."""
+    """Such as `"22:00"`, in quotes, inclusive."""
     to: str
-    """Such as 06:00, exclusive; if earlier than `from`, the window spans midnight."""
+    """Such as `"06:00"`, in quotes, exclusive; if earlier than `from`, the window spans
+    midnight."""
     zone: str = "UTC"
+    """Time zone, such as `Europe/Berlin`."""
     days: Annotated[tuple[Day, ...], Field(min_length=1)] = _DAYS
     """Days on which the window begins."""
 
@@ -127,21 +137,33 @@ class Conditions(Section):
     """Conditions on a request, all of which must hold."""
 
     path: Texts | None = None
+    """Path below the API's base, such as `/chat/completions`: one text or a list; `*` matches any
+    text."""
     model: Texts | None = None
-    """Model names; `*` stands for any text."""
+    """Model names: one text or a list; `*` matches any text."""
     max_tokens: Bounds | None = None
+    """The request's maximum of output tokens."""
     input_characters: Bounds | None = None
+    """Characters of all its texts."""
     temperature: Bounds | None = None
+    """Its sampling temperature."""
     concurrency: Bounds | None = None
     """Requests in flight at the router, including this one."""
     stream: bool | None = None
+    """Whether the answer is streamed."""
     tools: bool | None = None
+    """Whether it offers tools."""
     json_mode: bool | None = None
+    """Whether it asks for JSON."""
     code: bool | None = None
+    """Whether its last messages show source code, recognised by marks such as fences."""
     passages: bool | None = None
+    """Whether its last messages hold passages to answer from, recognised by marks such as a
+    `Context:` heading."""
     header: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    """Patterns by header name; `*` stands for any text."""
+    """Values by header name; `*` matches any text."""
     time: TimeOfDay | None = None
+    """A daily window of time."""
     _made: tuple[Condition, ...] = PrivateAttr(default=())
 
     def model_post_init(self, context: object, /) -> None:  # noqa: ARG002  # pydantic's signature

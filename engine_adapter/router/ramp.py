@@ -23,8 +23,10 @@ class RampSection(Section):
     """The `ramp` of a routes file."""
 
     steps: Annotated[tuple[Percent, ...], Field(min_length=1)] = STEPS
+    """Percentages above 0, each larger than the one before."""
     automatic: bool = False
-    """Let the router begin the ramp and go on at each passing verdict; its key needs `admin`."""
+    """Let the router begin the ramp and go on at each passing verdict; its key then needs
+    `admin`."""
 
     @field_validator("steps")
     @classmethod

@@ -28,37 +28,51 @@ class SpeculationSection(Section):
     """How an upstream speculates; few engines report it in their answers."""
 
     method: str | None = None
+    """The method, such as `eagle`."""
     draft_model: str | None = None
+    """Name of the draft model."""
     num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    """Draft tokens per verify step (k)."""
     lossless: bool | None = None
+    """False with relaxed or synthetic acceptance."""
 
 
 class UpstreamSection(Section):
     """One arm's engine."""
 
     url: Url
-    """The base of its OpenAI-compatible API, such as http://localhost:8000/v1."""
+    """Base of its OpenAI-compatible API, such as `http://localhost:8000/v1`."""
     engine: HttpEngineName = "openai"
+    """The engine, which decides how counts are read; `openai` is any other server with this API."""
     model: Annotated[str, Field(min_length=1)] | None = None
-    """The model's name at this engine, if it differs from the one that clients send."""
+    """The model's name at this server; default: the one that clients send."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    """The environment variable that holds the key; the file never holds the key itself."""
+    """Environment variable that holds its key; clients' keys are never sent on."""
     speculation: SpeculationSection | None = None
+    """How it speculates, if the engine does not report it."""
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
+    """Hash of the server's parts, for the history of verdicts."""
     engine_version: Annotated[str, Field(min_length=1)] | None = None
+    """Version of the server, for the history of verdicts."""
     launch: LaunchName | None = None
-    """Name of this launch of the server."""
+    """Name of this launch of the server; change it after every restart."""
     connect_timeout_s: Seconds = 10.0
+    """Maximum seconds until it accepts a connection."""
     first_byte_timeout_s: Seconds = 120.0
+    """Maximum seconds until the answer's first bytes."""
     idle_timeout_s: Seconds = 60.0
+    """Maximum seconds between two chunks."""
     timeout_s: Seconds = 600.0
+    """Maximum seconds for the whole answer."""
 
 
 class Upstreams(Section):
     """The two arms."""
 
     baseline: UpstreamSection
+    """Engine of the baseline."""
     candidate: UpstreamSection
+    """Engine of the candidate."""
 
     def launched(self, launch: str) -> "Upstreams":
         """Return both arms with `launch` as the name of their servers' launch."""
@@ -71,13 +85,16 @@ class Listen(Section):
     """The address that the router listens on."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    """Address to listen on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """Port to listen on."""
 
 
 class CollectorSection(Section):
     """The collector that provides switch and ramp and receives the spans."""
 
     url: Url = "http://localhost:4318"
+    """Address of the collector; its key, `DRAFTGATE_API_KEY`, needs `read` and `ingest`."""
     record_content: bool = False
     """Whether spans carry prompts and answers, which evaluators need."""
 
@@ -86,61 +103,95 @@ class ClientKeySection(Section):
     """A key that clients may use."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
+    """Name of the key, unique in the file."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """SHA-256 of the key's text, in lower-case hexadecimal digits."""
+    """Hash of the key, in lower case, as `printf %s "$KEY" | sha256sum` prints it."""
 
 
 class BreakerSection(Section):
     """When to stop sending to a failing upstream, and for how long."""
 
     failures: Count = 5
+    """Consecutive failures that open the breaker."""
     open_s: Seconds = 10.0
+    """Seconds for which it stays open."""
 
 
 class LimitSection(Section):
     """Bounds on the router's resources; work beyond them is refused, or dropped and counted."""
 
     body_bytes: Count = 64 << 20
+    """Size of a request; a larger one gets 413."""
     read_bytes: Count = 2 << 20
+    """Size of a request that is parsed; a larger one goes to the baseline without rules or span."""
     connections: Count = 8192
+    """Connections, at most half the open-file limit; beyond it, the one that waited longest for its
+    client closes."""
     connections_per_address: Count = 4096
+    """Connections of one address, likewise."""
     in_flight: Count = 4096
+    """Users' requests at once; beyond it, 503."""
     mirrors: Count = 64
+    """Mirrored requests at once; more are dropped and counted."""
     spans: Count = 8192
+    """Spans queued; more are dropped and counted."""
     observed_bytes: Count = 4 << 20
+    """Size of an event or answer that is parsed for telemetry."""
     finish_s: Seconds = 30.0
+    """Seconds for streams in flight after a stop."""
 
 
 class Routes(Section):
     """The whole routes file."""
 
     version: Literal[1] = 1
+    """Version of the file's format."""
     rollout: RolloutName
+    """Name of the rollout: up to 200 letters, digits and `_.:/-`."""
     policy: Annotated[str, Field(min_length=1)] | None = None
-    """Policy to register before the first request: a file, or a shipped policy's name."""
+    """Policy to register before the first request, a file or a shipped policy's name; the key then
+    needs `judge` and `read`. Default: the registered one, else `default`."""
     upstreams: Upstreams
+    """The engines of both arms."""
     prices: Prices | None = None
-    """What the upstreams cost; without them, no cost in money is shown."""
+    """Prices of the upstreams, by token alone; without them, no cost in money is shown."""
     mode: Mode = Mode.BASELINE
+    """Which arm answers. `baseline`: it answers everything; `mirror`: the same, and the candidate
+    gets a copy of a share, off the user's path; `split`: the candidate answers a share;
+    `candidate`: it answers all eligible requests."""
     share: Percent | None = None
-    """Percent of the eligible requests that are mirrored, or that the candidate answers."""
+    """Percent of the eligible requests that are mirrored, or that the candidate answers; `mirror`
+    and `split` need this or `ramp`."""
     ramp: RampSection | None = None
-    """The share in steps, which the collector stores."""
+    """The share in steps, which the collector stores; `ramp: {}` takes the default steps."""
     sticky: Sticky = Sticky()
+    """What keeps a conversation on one arm."""
     cohorts: CohortSection = CohortSection()
+    """How a request's cohort is found."""
     input_tokens: InputTokensSection | None = None
     """Bands of input tokens, which rules name as cohorts."""
-    rules: tuple[RoutingRule, ...] = ()
+    rules: Annotated[
+        tuple[RoutingRule, ...], Field(json_schema_extra={"type": ["array", "string"]})
+    ] = ()
+    """A list, or the file that `draftgate advise --routes` writes; the first rule whose conditions
+    all hold counts."""
     default: Arm = Arm.CANDIDATE
     """The arm of requests that match no rule."""
     listen: Listen = Listen()
+    """The address that the router listens on."""
     collector: CollectorSection = CollectorSection()
+    """The collector that provides switch and ramp and receives the spans."""
     client_keys: tuple[ClientKeySection, ...] = ()
+    """Keys that clients may use; without any, everyone may ask."""
     pass_headers: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Further request headers to pass on."""
     breaker: BreakerSection = BreakerSection()
+    """When to stop sending to a failing upstream."""
     limits: LimitSection = LimitSection()
+    """Bounds on the router's resources."""
     state_file: Annotated[str, Field(min_length=1)] | None = None
-    """Holds the last known switch and ramp; default: the routes file's name plus `.state`."""
+    """Holds the last known switch and ramp, one file per router; default: the routes file's name
+    plus `.state`."""
 
     @model_validator(mode="after")
     def _declares_its_bands(self) -> "Routes":

@@ -11,10 +11,11 @@ class RoutingRule(Conditions):
     """One rule: conditions, and the arm for requests that match them."""
 
     to: Arm
-    """`candidate`: matching requests may go there, subject to the mode and its share."""
+    """The arm of matching requests; `candidate` is subject to the mode and its share."""
     cohort: Texts | None = None
+    """Cohorts, or bands of input tokens: one text or a list; `*` matches any text."""
     reason: str | None = None
-    """Why, such as the reason that `draftgate advise` writes."""
+    """A note for people, no condition."""
 
     def model_post_init(self, context: object, /) -> None:
         """Test the cohort first, the cheapest condition."""

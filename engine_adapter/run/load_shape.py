@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from engine_adapter.routes import Section
 from engine_adapter.workload import MAX_THINK_S
@@ -24,8 +24,10 @@ _MOST_SENTINELS = 200
 class ThinkTime(Section):
     """How long users think: as long each time, or drawn; a number is a fixed time."""
 
+    model_config = ConfigDict(json_schema_extra={"type": ["object", "number"]})
+
     fixed: Annotated[float, Field(ge=0, le=MAX_THINK_S)] | None = None
-    """Seconds."""
+    """Seconds, the same each time."""
     exponential: Annotated[float, Field(gt=0, le=MAX_THINK_S)] | None = None
     """Mean in seconds of an exponential distribution."""
 
@@ -44,9 +46,13 @@ class ThinkTime(Section):
 class SentinelLoad(Section):
     """The prompts that are asked again and again; `false` stands for none."""
 
+    model_config = ConfigDict(json_schema_extra={"type": ["object", "boolean"]})
+
     prompts: Annotated[int, Field(ge=0, le=100)] = 2
+    """Number of prompts that are asked again and again."""
     every: Annotated[int, Field(gt=0)] | None = None
-    """Requests of the workload from one sentinel to the next; default 25, or more in a long run."""
+    """Requests of the workload from one sentinel to the next; default: 25, or more so that a launch
+    has at most 200 sentinels. A launch with no more requests gets none."""
 
     @model_validator(mode="before")
     @classmethod
@@ -65,40 +71,50 @@ class Load(Section):
     """How requests arrive at the two arms."""
 
     mode: Literal["closed", "poisson", "constant", "burst", "trace"] = "closed"
+    """How requests arrive: in a closed loop, or in an open one at a `rate` or by a `trace`."""
     concurrency: Annotated[int, Field(gt=0, le=4096)] | None = None
-    """Requests in flight at each arm: the constant number in a closed loop (default 1, at which the
-    arms take turns), an upper limit in the other modes (default none), where a request that waits
-    counts as late."""
+    """Closed loop: requests (or sessions) in flight at each arm; default: 1, at which the arms take
+    turns. Open loop: a limit, by default none, and a request that waits for it counts as late."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Requests per second to each arm; a session counts as one."""
+    """Requests, or sessions, per second to each arm; required by `poisson`, `constant` and
+    `burst`."""
     burst_size: Annotated[int, Field(gt=0)] | None = None
-    """Requests that arrive at once at each arm; there are rate / burst_size bursts per second."""
+    """Requests that arrive at once at each arm; default: 8."""
     file: str | None = None
-    """A trace: JSON lines or CSV with times and token counts."""
+    """Trace, required by `trace`, also gzipped: JSON lines with `t` (seconds), `input_tokens` and
+    `output_tokens`; Azure's CSV; or Mooncake's JSON lines, with `session_id` and `delay` (ms) if
+    known."""
     speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Factor by which the trace is replayed faster (default 1)."""
+    """Factor by which the trace is replayed faster; default: 1."""
     lengths: Literal["none", "output", "both"] | None = None
-    """Lengths taken from the trace: none, max_tokens, or max_tokens and the prompt's length."""
+    """Lengths taken from the trace: `none`; `output` (default), as `max_tokens`; `both`: prompts
+    are filled to its input lengths, too, and share prefixes as in Mooncake's trace."""
     max_requests: Annotated[int, Field(gt=0)] | None = None
-    """Use only the trace's first requests."""
+    """Number of the trace's first requests to use; default: all."""
     history: Literal["recorded", "own"] = "recorded"
-    """The earlier answers in a session's requests: the recorded ones, or those of the same arm, in
-    which case a session's last answers are its pair."""
+    """The earlier answers in a session's requests: the recorded ones, or the arm's own, in which
+    case a session's last answers are its pair."""
     think_s: ThinkTime | None = None
-    """Seconds from an answer to the session's next request: fixed, or drawn, the same for both
-    arms; default: those of the workload."""
+    """Seconds from an answer to the session's next request, or `{exponential: MEAN}`; default:
+    those of the workload."""
     repeats: Annotated[int, Field(gt=0)] = 1
+    """Answers per prompt; 1 in mode `trace`."""
     order: Literal["abba", "random"] = "abba"
+    """Which arm comes first: `abba` swaps them from pair to pair in each cohort, so that drift
+    cancels, and lets several candidates take turns; `random` draws."""
     warmup: Annotated[int, Field(ge=0)] = 4
-    """Requests each arm answers before the first that counts; dropped by count, never by value."""
+    """Closed loop: number of each arm's first requests, which do not count."""
     max_prompts: Annotated[int, Field(gt=0)] | None = None
-    """Use only the workload's first prompts."""
+    """Number of the workload's first prompts or sessions to use; default: all."""
     launches: Annotated[int, Field(gt=0, le=1000)] = 1
-    """How often both arms' servers are started; each launch answers its share of the prompts."""
+    """Number of launches of all servers, each of which answers its share of the prompts; needs
+    `start`."""
     sentinels: SentinelLoad = SentinelLoad()
-    """Prompts that both arms are asked again and again, to see whether their answers change."""
+    """Prompts that both arms are asked again and again, to see whether their answers change;
+    `false` for none."""
     processes: Literal["shared", "per_arm"] = "shared"
-    """Whether both arms share this process, or each arm runs in a process of its own."""
+    """Whether both arms share a process, or each has its own, so that their streams do not delay
+    each other; `per_arm` loads models in process twice."""
 
     @model_validator(mode="after")
     def _fits_its_mode(self) -> "Load":

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from collector.contract import Arm, Change, Family
 from engine_adapter import sessions as workload_sessions
@@ -33,27 +34,34 @@ class Sampling(Parameters):
     """Parameters of each request, the same for both arms; a prompt's own override them."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
+    """Sampling temperature; 0 is greedy."""
     max_tokens: Annotated[int, Field(gt=0)] = 256
+    """Maximum number of output tokens."""
     seed: int = 0
+    """Seed of the first repeat; each further repeat adds 1."""
 
 
 class CollectorAddress(Section):
     """Address of the collector that receives the spans."""
 
     url: Annotated[str, Field(pattern=r"^https?://")] = "http://localhost:4318"
+    """Address of the collector that receives the spans."""
 
 
 ArmName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.]+$")]
 
 
 class CandidateArm(Section):
-    """One of several candidates."""
+    """One of several candidates: the keys of a route, and these."""
 
-    route: Route
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
+
+    route: SkipJsonSchema[Route]
+    """Engine of this candidate."""
     change: Change | None = None
     """The one thing in which it differs from the baseline; default: the file's `change`."""
     combines: tuple[ArmName, ArmName] | None = None
-    """The two arms whose changes it makes together."""
+    """The two other arms whose changes it makes together."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,21 +77,32 @@ class Rollout(Section):
     """One experiment: a workload, a baseline and one or more candidates, and the load on them."""
 
     rollout: Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME, pattern=r"^[\w.:/-]+$")]
+    """Name: up to 200 letters, digits and `_.:/-`."""
     workload: Annotated[str, Field(min_length=1)]
+    """Workload file, relative to this file, or the name of a shipped workload (`structured`)."""
     policy: Annotated[str, Field(min_length=1)] | None = None
-    """Policy to register before the first pair: a file, or the name of a shipped policy."""
+    """Policy to register before the first pair: a file, or the name of a shipped policy; default:
+    the shipped one that fits `change`."""
     change: Change = Change.SPECULATION
-    """The one thing in which the arms differ."""
+    """The one thing in which the arms differ. `speculation`: whether or how they speculate;
+    `draft_swap`: draft, method or k, and both speculate; `quantization`: weights and number format;
+    `attention_kernel`: the kernel, which engines do not report, so that everything else is
+    compared; `other`: anything, and differences other than the model's are warnings."""
     baseline: Route
+    """Route of the baseline."""
     candidate: Route | None = None
-    """The only candidate."""
+    """Route of the only candidate."""
     arms: Annotated[dict[ArmName, CandidateArm], Field(default_factory=dict)]
-    """Several candidates, by name."""
+    """Several candidates instead of `candidate`, by names of letters, digits, `_` and `.`; YAML's
+    anchors save repeating a route."""
     sampling: Sampling = Sampling()
+    """Parameters of all requests."""
     load: Load = Load()
+    """How requests arrive at the arms."""
     collector: CollectorAddress = CollectorAddress()
+    """The collector that receives the spans."""
     prices: Prices | None = None
-    """What the routes cost; without them, no cost in money is shown."""
+    """Prices of the routes; without them, no cost in money is shown."""
 
     @model_validator(mode="after")
     def _has_candidates(self) -> "Rollout":
