@@ -12,7 +12,7 @@ from benchmarks.simulation import dependent_laws as laws
 from benchmarks.simulation.laws import Bools, Floats, Latencies, task_shares
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
-from collector.contract import Finding, Outcome, Reason
+from collector.contract import LATENCIES, Finding, Outcome, Reason
 from evals import policy as policies
 from evals.evidence import Evidence
 from evals.gate.release import judge_cells
@@ -298,11 +298,13 @@ def evidence_of(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))
     grounded = columns.pop("grounded", (plain, plain))
-    own: list[dict[str, Any]] = [  # Any: columns of every kind
-        {name: both[i] for name, both in columns.items()} for i in (0, 1)
-    ]
+    seconds = {m: columns.pop(f"{m}_s", (plain, plain)) for m in LATENCIES}
     sides = [
-        replace(side_of(plain, done[i].astype(np.float64), grounded[i], 1 - i), **own[i])
+        replace(
+            side_of(plain, done[i].astype(np.float64), grounded[i], 1 - i),
+            seconds={metric: both[i] for metric, both in seconds.items()},
+            **{name: both[i] for name, both in columns.items()},
+        )
         for i in (0, 1)
     ]
     return Evidence(

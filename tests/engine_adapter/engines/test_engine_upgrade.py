@@ -13,9 +13,9 @@ import yaml
 from twenty_prompts import MODELS, ROOT
 from typer.testing import CliRunner
 
+from collector.contract import LATENCIES
 from demo.collector_process import running
 from draftgate.commands import app
-from evals.evidence import LATENCIES
 
 pytestmark = pytest.mark.slow
 PROMPTS = 40
