@@ -47,7 +47,7 @@ _DELTAS = (
 )
 
 
-class _Filters(NamedTuple):
+class _TraceFilters(NamedTuple):
     """The viewer's choices; `None` does not filter."""
 
     cohort: str | None
@@ -82,13 +82,13 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         _show_trace(client, overview, trace_id)
 
 
-def _choose_filters(overview: RolloutOverview) -> _Filters:
+def _choose_filters(overview: RolloutOverview) -> _TraceFilters:
     of = overview.rollout
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=of, every="All cohorts")
     with st.container(horizontal=True):
         arm = address.narrow("Arm", "arm", [arm.value for arm in Arm], of=of, every="Both arms")
         failed = address.choose("Show", "show", _KINDS, of=of) == "Failed"
-    return _Filters(cohort, None if arm is None else Arm(arm), failed)
+    return _TraceFilters(cohort, None if arm is None else Arm(arm), failed)
 
 
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
