@@ -221,8 +221,9 @@ def test_a_chunk_is_a_step_of_its_accepted_tokens_and_a_bonus(
     """The first chunk is the prefill's token; the others make the histogram, but for the last.
 
     The last one is cut at the end of the text: the counts are of what was accepted before that.
+    A busy server may send several steps in one chunk, which tells nothing of each.
     """
-    answers = taken("draft").answers
+    answers, apart = taken("draft").answers, 0
     for completion, chunks in zip(answers.completions, answers.chunks, strict=True):
         sizes = [chunk.tokens or 0 for chunk in chunks]
         said = completion.speculation
@@ -231,11 +232,16 @@ def test_a_chunk_is_a_step_of_its_accepted_tokens_and_a_bonus(
         assert said.accepted_tokens is not None
         assert said.acceptance_histogram is not None
         assert sum(sizes) == completion.output_tokens
-        assert (sizes[0], len(sizes)) == (1, said.steps + 1)
+        assert len(sizes) <= said.steps + 1
+        if len(sizes) <= said.steps:
+            continue
+        apart += 1
+        assert sizes[0] == 1
         whole = [sizes[1:-1].count(length + 1) for length in range(K + 1)]
         rest = [told - seen for told, seen in zip(said.acceptance_histogram, whole, strict=True)]
         assert sorted(rest) == [0] * K + [1]
         assert 0 <= rest.index(1) + 1 - sizes[-1] <= K
+    assert apart > len(answers.completions) / 2
 
 
 def test_differences_of_scrapes_are_what_the_bodies_say(taken: Callable[[str], Taken]) -> None:
