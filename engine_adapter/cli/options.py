@@ -2,7 +2,7 @@
 
 import re
 from contextlib import AbstractContextManager
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -36,3 +36,18 @@ Launch = Annotated[
 def usable() -> AbstractContextManager[None]:
     """Turn an `AdapterError` or `ClientError` into one line and exit code 2."""
     return one_line_errors(AdapterError, ClientError)
+
+
+class UntilDecidedOptions(NamedTuple):
+    """The options that go with `--until-decided`."""
+
+    budget: str | None = None
+    control: str | None = None
+    rescore: str | None = None
+    rescore_draft: str | None = None
+
+    @property
+    def given(self) -> str | None:
+        """The first option that was given, by its name."""
+        names = (name for name, value in self._asdict().items() if value is not None)
+        return next((f"--{name.replace('_', '-')}" for name in names), None)

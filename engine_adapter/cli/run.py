@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -21,7 +21,7 @@ from rich.progress import (
 
 from collector.contract import Arm
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import FAILED, UNUSABLE, Launch
+from engine_adapter.cli.options import FAILED, UNUSABLE, Launch, UntilDecidedOptions
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
@@ -123,7 +123,7 @@ def run(  # noqa: PLR0913  # one argument an option
     Example: draftgate run rollout.yaml --until-decided --budget 2h
     """
     errors = Console(stderr=True)
-    looking = _Looking(budget, control, rescore, rescore_draft)
+    looking = UntilDecidedOptions(budget, control, rescore, rescore_draft)
     if not until_decided and (given := looking.given):
         raise typer.BadParameter("goes with --until-decided", param_hint=given)
     again = f"draftgate run {file}{' --until-decided' if until_decided else ''}" if keep else None
@@ -159,21 +159,6 @@ def run(  # noqa: PLR0913  # one argument an option
         raise typer.Exit(FAILED)
 
 
-class _Looking(NamedTuple):
-    """The options that go with `--until-decided`."""
-
-    budget: str | None
-    control: str | None
-    rescore: str | None
-    rescore_draft: str | None
-
-    @property
-    def given(self) -> str | None:
-        """The first option that was given, by its name."""
-        names = (name for name, value in self._asdict().items() if value is not None)
-        return next((f"--{name.replace('_', '-')}" for name in names), None)
-
-
 def _read(file: Path, collector: str | None, launch: str | None) -> Rollout:
     """Read a rollout file, with the options that win over it."""
     rollout = rollout_file.read(file)
@@ -204,14 +189,16 @@ def _print_doubts(counts: RunCounts, console: Console) -> None:
         console.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
 
 
-def _judge(rollout: Rollout, policy: str | None, given: _Looking, console: Console) -> "Judge":
+def _judge(
+    rollout: Rollout, policy: str | None, given: UntilDecidedOptions, console: Console
+) -> "Judge":
     # Imported here: it imports `evals`, which takes a second.
-    from engine_adapter.cli.until_decided import Judge, Options  # noqa: PLC0415
+    from engine_adapter.cli.until_decided import Judge  # noqa: PLC0415
 
     def say(words: str) -> None:
         console.print(words, markup=False, soft_wrap=True)
 
-    return Judge(rollout, policy, Options(*given), say)
+    return Judge(rollout, policy, given, say)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from collector.client import Client, ClientError
 from collector.contract import Finding, Outcome, Role, Verdict, to_document
+from engine_adapter.cli.options import UntilDecidedOptions
 from engine_adapter.errors import PolicyRegistrationError, RolloutFileError, TelemetryError
 from engine_adapter.run.look_plan import LookPlan, Looks, Step
 from engine_adapter.run.phases import Budget, UntilDecided
@@ -84,19 +85,12 @@ class Decided(NamedTuple):
         return next(iter(self.verdicts.values()))
 
 
-class Options(NamedTuple):
-    """The options that go with `--until-decided`."""
-
-    budget: str | None = None
-    control: str | None = None
-    rescore: str | None = None
-    rescore_draft: str | None = None
-
-
 class Judge:
     """Scores and judges what the collector has of a run; called after each look."""
 
-    def __init__(self, rollout: Rollout, policy: str | None, options: Options, say: Say) -> None:
+    def __init__(
+        self, rollout: Rollout, policy: str | None, options: UntilDecidedOptions, say: Say
+    ) -> None:
         """Prepare; raises `AdapterError` if load or policy cannot be judged look by look."""
         self._rollout, self._say = rollout, say
         self._plan = LookPlan(rollout)
