@@ -53,4 +53,7 @@ def missing_extra(error: BaseException, command: str) -> str | None:
         return None
     extras = _OF_COMMANDS.get(command, ())
     named = extras if extra in (*extras, "arrow") and extras else (extra,)
-    return f"{package} is not installed; pip install 'draftgate[{','.join(named)}]'"
+    remedy = f"pip install 'draftgate[{','.join(named)}]'"
+    if extra == "collector" and not extras:  # it would open a database itself
+        remedy += ", or name a collector that runs elsewhere with --collector"
+    return f"{package} is not installed; {remedy}"

@@ -62,7 +62,6 @@ def test_a_crash_is_no_failed_gate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "extra"),
     [
-        ("fastapi", "collector"),
         ("streamlit.web", "dashboard"),
         ("torch", "transformers"),
         ("cryptography", "sign"),
@@ -93,6 +92,14 @@ def test_all_extras_of_a_command_are_named_at_once(command: str, package: str, e
     error = ModuleNotFoundError(name=package)
     assert missing_extra(error, command) == (
         f"{package} is not installed; pip install 'draftgate[{extras}]'"
+    )
+
+
+def test_a_command_without_a_collector_needs_an_extra_or_a_collector() -> None:
+    """Either mends it, and both are named."""
+    assert missing_extra(ModuleNotFoundError(name="fastapi"), "gate") == (
+        "fastapi is not installed; pip install 'draftgate[collector]', "
+        "or name a collector that runs elsewhere with --collector"
     )
 
 

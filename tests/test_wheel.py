@@ -163,7 +163,9 @@ def test_a_gate_runs_on_the_base_install_alone(installed: Path, tmp_path: Path) 
             client.post_traces(traces(made), content_type="application/json")
         judged = draftgate("gate", "k4", "--collector", url, "--bundle", "k4.zip")
         exported = draftgate("export", "k4", "--collector", url, "--to", "k4.jsonl")
+        unpaired = draftgate("unpaired", "k4", "--collector", url)
     assert judged.returncode == 3, judged.stderr
+    assert (unpaired.returncode, unpaired.stderr) == (0, "")
     verified = draftgate("verify", "k4.zip")
     assert (verified.returncode, verified.stderr) == (0, "")
     assert "pyarrow is not installed; pip install 'draftgate[arrow]'" in exported.stderr

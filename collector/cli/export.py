@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector.cli.options import usable
 from collector.client import Client, export_file
-from collector.client.command_line import Collector, Database
+from collector.client.command_line import Collector, Database, one_line_errors
+from collector.errors import CollectorError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -42,10 +42,8 @@ def export(  # one parameter per option
 
     Example: draftgate export support-k4 --to support-k4.parquet
     """
-    with usable():
-        opened = Client.opened(collector, database)
-        with opened as client:
-            written = _with_bar(client, rollout, to, content=content, force=force)
+    with one_line_errors(CollectorError), Client.opened(collector, database) as client:
+        written = _with_bar(client, rollout, to, content=content, force=force)
     typer.echo(f"{rollout}: {written:,} generations written to {to}")
 
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from collector.cli.options import usable
 from collector.client import Client
-from collector.client.command_line import Collector, Database
+from collector.client.command_line import Collector, Database, one_line_errors
 from collector.contract import Unpaired, to_document
+from collector.errors import CollectorError
 
 app = typer.Typer(no_args_is_help=False, add_completion=False)
 
@@ -32,10 +32,8 @@ def unpaired(
 
     Example: draftgate unpaired --collector http://localhost:4318
     """
-    with usable():
-        opened = Client.opened(collector, database)
-        with opened as client:
-            groups = client.unpaired(rollout)
+    with one_line_errors(CollectorError), Client.opened(collector, database) as client:
+        groups = client.unpaired(rollout)
     if as_json:
         typer.echo(json.dumps([to_document(group) for group in groups], indent=2))
     elif not groups:

@@ -175,7 +175,8 @@ def _ssl_context(ca_file: str | Path) -> ssl.SSLContext:
 
 
 def _refused(response: httpx.Response) -> ClientError:
-    return ClientError(f"{response.url}: {_refusal(response)}", status=response.status_code)
+    asked = response.url.copy_with(query=None)
+    return ClientError(f"{asked}: {_refusal(response)}", status=response.status_code)
 
 
 def _refusal(response: httpx.Response) -> str:

@@ -47,7 +47,10 @@ def watch(  # noqa: PLR0913  # one argument an option
     wait_s: Annotated[
         float,
         typer.Option(
-            "--wait", min=0, help="Seconds to wait for a rollout without data; then exit code 2."
+            "--wait",
+            min=0,
+            help="Seconds to wait for a first answer: for a collector that is not up, or a rollout "
+            "without data; then exit code 2.",
         ),
     ] = 600.0,
     as_json: Annotated[
@@ -71,7 +74,8 @@ def watch(  # noqa: PLR0913  # one argument an option
         if policy is not None:
             policies.by_name(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
-            chosen = _policy(client, rollout, policy, every_s=None if once else every_s)
+            pace = _Pace(every_s, wait_s)
+            chosen = _policy(client, rollout, policy, None if once else pace)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
 
             def register() -> None:
@@ -83,7 +87,7 @@ def watch(  # noqa: PLR0913  # one argument an option
                 result: StepResult | None = watcher.catch_up()
             else:
                 with _shown(chosen, dry_run=dry_run, quiet=as_json) as show:
-                    result = _until_stopped(register, watcher, _Pace(every_s, wait_s), show)
+                    result = _until_stopped(register, watcher, pace, show)
     if result is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
@@ -98,19 +102,22 @@ def watch(  # noqa: PLR0913  # one argument an option
 class _Pace(NamedTuple):
     every_s: float
     wait_s: float
-    """Seconds without any first answer of the collector after which its error is raised."""
+    """Seconds of failures without any first answer after which the error is raised."""
 
 
-def _policy(client: Client, rollout: str, given: str | None, *, every_s: float | None) -> Policy:
-    """Return the policy to watch by; retry while the collector does not answer."""
+def _policy(client: Client, rollout: str, given: str | None, pace: _Pace | None) -> Policy:
+    """Return the policy to watch by; wait for a collector that does not answer."""
+    last_s: float | None = None
     while True:
         try:
             return policy_for(client, rollout, given).policy
         except ClientError as exc:
-            if every_s is None:
+            if pace is None or (last_s is not None and time.monotonic() >= last_s):
                 raise
-            typer.echo(f"trying again every {every_s:g} s: {exc}", err=True)
-            time.sleep(every_s)
+            if last_s is None:
+                last_s = time.monotonic() + pace.wait_s
+                typer.echo(f"waiting up to {pace.wait_s:g} s: {exc}", err=True)
+            time.sleep(pace.every_s)
 
 
 def _until_stopped(
@@ -134,7 +141,12 @@ def _until_stopped(
                 last_s = time.monotonic() + pace.wait_s if last_s is None else last_s
                 if result is None and time.monotonic() >= last_s:
                     raise
-                show(result, f"trying again every {pace.every_s:g} s: {exc}")
+                tries = (
+                    f"waiting up to {pace.wait_s:g} s"
+                    if result is None
+                    else f"trying again every {pace.every_s:g} s"
+                )
+                show(result, f"{tries}: {exc}")
             stopped.wait(pace.every_s)
     return result
 

@@ -89,7 +89,7 @@ def test_killed_doubled_and_cut_off(tmp_path: Path, policy_file: Path) -> None:
         process(*watch, log=logs[2]) as third,
     ):
         traffic = Traffic(client)
-        until(lambda: b"trying again" in logs[1].read_bytes(), "the second tries again")
+        until(lambda: b"waiting up to" in logs[1].read_bytes(), "the second waits")
         with process(*serve, log=tmp_path / "serve.log"):
             until(client.health, "the collector answers again")
             for start in range(60, 160, 20):
@@ -140,6 +140,17 @@ def test_a_mistyped_name_ends_the_watch(tmp_path: Path, policy_file: Path) -> No
     with process(*watch, *database, log=tmp_path / "log") as one:
         assert one.wait(timeout=WITHIN_S) == 2
     words = (tmp_path / "log").read_text().splitlines()
-    assert "trying again every 0.1 s: " in words[0]
+    assert "waiting up to 0.01 s: " in words[0]
     assert words[-1].startswith("error: ")
     assert "k5" in words[-1]
+
+
+def test_a_collector_that_never_comes_ends_the_watch(tmp_path: Path) -> None:
+    """It says once for what it waits, and ends as for unusable input."""
+    url = f"http://127.0.0.1:{free_port()}"
+    watch = ("watch", "k5", "--collector", url, "--every", "0.1", "--wait", "0.3")
+    with process(*watch, log=tmp_path / "log") as one:
+        assert one.wait(timeout=WITHIN_S) == 2
+    waits, error = (tmp_path / "log").read_text().splitlines()
+    assert waits.startswith(f"waiting up to 0.3 s: {url}: nothing answers")
+    assert error.startswith(f"error: {url}: nothing answers")
