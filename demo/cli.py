@@ -189,7 +189,7 @@ def _why(verdict: Verdict) -> list[str]:
         if (finding.metric, finding.stat, finding.cohort) == ("e2e", "geomean_ratio", None)
     ]
     obstacle = () if verdict.outcome is Outcome.PASS else verdict.reasons[:1]
-    return [verdict.summary, *speed, *obstacle]
+    return list(dict.fromkeys((verdict.summary, *speed, *obstacle)))
 
 
 def _stay(console: Console, url: str, port: int) -> None:

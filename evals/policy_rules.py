@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import model_validator
 
-from collector.contract import LATENCIES, Role
+from collector.contract import LATENCIES, Role, is_share
 from evals.policy_reading import Number, PolicySection, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
@@ -33,6 +33,18 @@ class Metric:
     """Whether a rule may set the margin on either side."""
     pass_at: float = 1.0
     """Default for the minimum score of a good answer, for stat `diff`."""
+    good: str | None = None
+    """The words for good answers in `share of …`, if they differ from `words`."""
+
+    def stat_words(self, stat: str) -> str:
+        """Name a stat of this metric, such as `p95 time to first token`."""
+        if stat == "geomean_ratio":
+            return f"geometric-mean {self.words}"
+        if stat == "mean_diff":
+            return f"mean {self.words} score"
+        if is_share(stat):
+            return f"share of {self.good or self.words}"
+        return f"{stat.removesuffix('_ratio')} {self.words}"
 
     @property
     def timed(self) -> bool:
@@ -50,9 +62,15 @@ METRICS: Mapping[str, Metric] = {
         name: Metric("latency", latency.words, LATENCY_STATS, "max")
         for name, latency in LATENCIES.items()
     },
-    "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
-    "groundedness": Metric("score", "groundedness", SCORE_STATS, "min", pass_at=0.5),
-    "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
+    "task_completion": Metric(
+        "score", "task completion", SCORE_STATS, "min", good="completed tasks"
+    ),
+    "groundedness": Metric(
+        "score", "groundedness", SCORE_STATS, "min", pass_at=0.5, good="grounded answers"
+    ),
+    "schema_validity": Metric(
+        "score", "schema validity", SCORE_STATS, "min", good="answers valid by their schema"
+    ),
     "format_intact": Metric("score", "answers of intact format", SCORE_STATS, "min"),
     "parity": Metric("score", "answers equal to the baseline's", SCORE_STATS, "min"),
     "goodput": Metric("goodput", "requests within the bounds of goodput", ("diff",), "min"),

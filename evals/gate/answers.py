@@ -8,7 +8,7 @@ import numpy as np
 from collector.contract import CohortAnswer, Finding, MayShip, Outcome, Reason, Role
 from evals.evidence import Evidence
 from evals.gate.cells import Cell
-from evals.gate.wording import subject, why
+from evals.gate.wording import why
 
 Judged = Sequence[tuple[Cell, Finding]]
 
@@ -83,7 +83,7 @@ def _measures(cells: Sequence[Cell]) -> str:
 
 
 def _measure(cell: Cell) -> str:
-    return subject(cell).rpartition(", ")[0]
+    return cell.metric.stat_words(cell.rule.stat)
 
 
 def _listed(names: Sequence[str]) -> str:

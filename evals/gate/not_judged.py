@@ -61,7 +61,8 @@ def _is_only_wide(finding: Finding) -> bool:
 
 
 def _why(cell: Cell, finding: Finding) -> str:
-    return f"{subject(cell)} ({why(finding)})"
+    name = subject(cell).replace(", ", " ")  # commas stand between the names of a list
+    return f"{name} ({why(finding)})"
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:

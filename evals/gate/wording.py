@@ -28,9 +28,9 @@ def why(finding: Finding) -> str:
 
 def hypothesis(cell: Cell) -> str:
     """Return the cell's hypothesis and its minimum number of pairs."""
-    comparison = "the ratio candidate/baseline of" if cell.is_ratio else "candidate − baseline in"
+    of = "the ratio candidate/baseline of" if cell.is_ratio else "candidate − baseline in the"
     return (
-        f"{cell.rule.role.value}: {comparison} {subject(cell)} is {margin(cell)} "
+        f"{cell.rule.role.value}: {of} {subject(cell)}, is {margin(cell)} "
         f"({cell.method}, at least {cell.min_n} {cell.unit})"
     )
 
@@ -38,16 +38,7 @@ def hypothesis(cell: Cell) -> str:
 def subject(cell: Cell) -> str:
     """Name the metric, the stat and the scope."""
     scope = "pooled" if cell.cohort is None else f"in `{cell.cohort}`"
-    words, stat = cell.metric.words, cell.rule.stat
-    if stat == "geomean_ratio":
-        return f"geometric-mean {words}, {scope}"
-    if stat == "mean_ratio":
-        return f"mean {words}, {scope}"
-    if stat == "mean_diff":
-        return f"mean {words} score, {scope}"
-    if is_share(stat):
-        return f"share of {words}, {scope}"
-    return f"{stat.removesuffix('_ratio')} {words}, {scope}"
+    return f"{cell.metric.stat_words(cell.rule.stat)}, {scope}"
 
 
 def margin(cell: Cell) -> str:

@@ -196,10 +196,10 @@ def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
             continue
         if not cohorts_of(rule, cohorts, watch):
             why = "no pair has a score" if cohorts else "no request names a cohort"
-            name = f"{rule.stat.removesuffix('_ratio')} of {METRICS[rule.metric].words}"
+            name = METRICS[rule.metric].stat_words(rule.stat)
             found.append(f"{name}, by cohort ({why})")
         if policy.input_tokens is not None and rule.cohorts is None:
-            name = f"{rule.stat.removesuffix('_ratio')} of {METRICS[rule.metric].words}"
+            name = METRICS[rule.metric].stat_words(rule.stat)
             found.append(f"{name}, by band of input tokens (`draftgate gate` judges these)")
     return tuple(found)
 

@@ -68,8 +68,7 @@ def subject(cell: WatchCell, watch: Watch) -> str:
     if cell.metric == EXCEEDANCE:
         at = "" if watch.threshold_s is None else f" {watch.threshold_s * 1000:.4g} ms"
         return f"share slower than the threshold{at}, {scope}"
-    words = METRICS[cell.metric].words
-    return f"{cell.stat.removesuffix('_ratio')} of {words}, {scope}"
+    return f"{METRICS[cell.metric].stat_words(cell.stat)}, {scope}"
 
 
 def numbers(cell: WatchCell) -> str:

@@ -44,7 +44,7 @@ def judged(arm: str) -> Verdict:
     ratio, answer = RATIOS[arm], ANSWERS[arm]
     outcome = Outcome.PASS if answer is MayShip.YES else Outcome.FAIL
     times = {"estimate": ratio, "lower": ratio / 1.05, "upper": ratio * 1.05, "margin": 1.0}
-    because = "beyond the margin: share of task completion"
+    because = "beyond the margin: share of completed tasks"
     return made_verdict(
         outcome,
         rollout=FAMILY.rollout_of(arm),

@@ -140,7 +140,7 @@ def test_a_good_candidate_passes_before_the_prompts_run_out(experiment: Make) ->
         COHORTS, verdict["looks"][0]["taken"]
     )
     assert "next: every cohort to look 1 of 9, 16 pairs" in found["said"]
-    assert "waiting for share of task completion, in `chat`" in found["said"]
+    assert "waiting for share of completed tasks, in `chat`" in found["said"]
     again = here.gate()
     assert [(f["outcome"], f["look"], f["lower"]) for f in again["findings"]] == [
         (f["outcome"], f["look"], f["lower"]) for f in verdict["findings"]

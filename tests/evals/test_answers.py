@@ -73,13 +73,13 @@ def test_each_cohort_gets_its_own_answer(rows_of, evidence_of) -> None:
     verdict = decide(evidence_of(rows), a_policy(FASTER, TASKS), rollout="r")
     assert answers_of(verdict) == {"chat": MayShip.YES, "code": MayShip.NO, "rare": MayShip.UNKNOWN}
     code, rare = verdict.cohorts[1:]
-    assert code.because == "beyond the margin: share of task completion"
+    assert code.because == "beyond the margin: share of completed tasks"
     (open_,) = [f for f in verdict.findings if f.cohort == "rare"]
-    assert rare.because == "share of task completion (too few pairs)"
+    assert rare.because == "share of completed tasks (too few pairs)"
     assert rare.prompts_needed == open_.n_needed * 440 // 40
     for text in (printed(verdict), to_markdown(verdict), to_junit(verdict)):
         assert text.index("May it ship: no.") < text.index("chat: yes") < text.index("code: no")
-        assert "rare: unknown, share of task completion (too few pairs); about 3,025 more" in text
+        assert "rare: unknown, share of completed tasks (too few pairs); about 3,025 more" in text
 
 
 def test_a_cohort_without_cells_is_not_judged_by_itself(rows_of, evidence_of) -> None:
@@ -146,7 +146,7 @@ def test_one_estimate_at_two_margins_is_one_line(rows_of, evidence_of) -> None:
     )
     (row,) = [line for line in printed(verdict).splitlines() if "prove, guard" in line]
     assert "≥-10.0, ≥-5.0" in row
-    assert "Undecided: share of task completion, in `chat`" in verdict.summary
+    assert "Undecided: share of completed tasks in `chat`" in verdict.summary
 
 
 def test_a_pass_names_what_is_reported_beyond_its_margin(rows_of, evidence_of) -> None:
@@ -155,7 +155,7 @@ def test_a_pass_names_what_is_reported_beyond_its_margin(rows_of, evidence_of) -
     fail(rows, "chat", 80)
     verdict = decide(evidence_of(rows), a_policy(FASTER, report=(TASKS,)), rollout="r")
     assert verdict.outcome is Outcome.PASS
-    assert "Reported beyond the margin: share of task completion, in `chat`" in verdict.summary
+    assert "Reported beyond the margin: share of completed tasks, in `chat`" in verdict.summary
     assert len(verdict.reported_failing) == 1
 
 

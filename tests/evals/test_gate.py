@@ -142,7 +142,7 @@ def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> Non
     assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.TOO_FEW)
     assert finding.n_needed is not None
     assert finding.message == (
-        "share of task completion, pooled: candidate − baseline −7.5 pp (−11.7 pp to "
+        "share of completed tasks, pooled: candidate − baseline −7.5 pp (−11.7 pp to "
         "−4.7 pp, 160 pairs), margin ≥ −10.0 pp: inconclusive: the limits are too wide for "
         f"the margin; needs about {finding.n_needed:,} more pairs"
     )
@@ -524,11 +524,11 @@ def test_explains_each_cell_before_any_data(rollout_of, evidence_of) -> None:
     rules = a_policy(FASTER, TASKS.replace("pooled", "cohort"))
     assert [hypothesis(cell) for cell in plan(evidence_of(rollout_of().rows), rules)] == [
         (
-            "prove: the ratio candidate/baseline of geometric-mean end-to-end latency, pooled is "
+            "prove: the ratio candidate/baseline of geometric-mean end-to-end latency, pooled, is "
             "≤ 1.00 (t-log-ratio/2, at least 30 pairs)"
         ),
         (
-            "prove: candidate − baseline in share of task completion, in `chat` is ≥ −10.0 pp "
+            "prove: candidate − baseline in the share of completed tasks, in `chat`, is ≥ −10.0 pp "
             "(tango-1998/4, at least 29 pairs)"
         ),
     ]

@@ -155,7 +155,7 @@ CASES: dict[str, tuple[Spoil, str]] = {
         lambda r: r.speculate(range(9), accepted_tokens=30),
         "more draft tokens",
     ),
-    "back-dated reruns": (_rerun, "task completion"),
+    "back-dated reruns": (_rerun, "completed tasks"),
     "all output tokens absent": (
         lambda r: [r.change(arm, output_tokens=None, tpot_s=None) for arm in Arm],
         "no pair has a time per output token",
@@ -178,7 +178,7 @@ def test_a_guard_without_evidence_is_named(gate) -> None:
     code, verdict, text = gate(rollout)
     assert (code, verdict["outcome"]) == (0, "pass"), verdict["reasons"]
     (named,) = verdict["not_judged"]
-    assert named.startswith("geometric-mean output tokens, pooled (400 of 400 answered pairs")
+    assert named.startswith("geometric-mean output tokens pooled (400 of 400 answered pairs")
     assert "Not judged: geometric-mean output tokens" in verdict["summary"]
     assert "Not judged" in text
 

@@ -268,7 +268,7 @@ def test_explain_decides_nothing(run, saved, verdicts) -> None:
     assert explained.exit_code == 0
     assert len(explained.stdout.splitlines()) == 16
     assert (
-        "prove: candidate − baseline in share of task completion, pooled is ≥ −2.0 pp "
+        "prove: candidate − baseline in the share of completed tasks, pooled, is ≥ −2.0 pp "
         "(tango-1998/4, at least 149 pairs)"
     ) in explained.stdout
     assert verdicts() == ()

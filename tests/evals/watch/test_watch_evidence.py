@@ -35,7 +35,7 @@ def test_rules_by_cohort_without_cohorts_do_not_pass(client, traffic, rules) -> 
     client.post_scores(traffic.scored(sides))
     watch = Watcher(client, "k4", rules).catch_up().watch
     assert watch.outcome is Outcome.INCONCLUSIVE
-    words = "diff of failed or missing answers, by cohort (no request names a cohort)"
+    words = "share of failed or missing answers, by cohort (no request names a cohort)"
     assert words in watch.reasons
     assert words in to_verdict(watch, rules).not_judged
     assert "1 of 2 required cells are proved" in watch.summary
