@@ -37,14 +37,14 @@ def show(client: Client, source: Source, zone: ZoneInfo | None = None) -> None:
     if stored is None:
         states.undecided(overview)
     else:
-        st.subheader("By cohort and position", anchor="cohorts")
+        st.header("By cohort and position", anchor="cohorts")
         drafts = stored.verdict.drafts_by_load if cohort is None else ()
         acceptance.show(narrowed(stored.verdict.acceptance, cohort), drafts)
-    st.subheader("What it depends on", anchor="profile")
+    st.header("What it depends on", anchor="profile")
     _show_profile(client, source, overview, cohort)
-    st.subheader("Over time", anchor="time")
+    st.header("Over time", anchor="time")
     _show_time(client, source, overview, cohort, zone)
-    st.subheader("What it is worth", anchor="advice")
+    st.header("What it is worth", anchor="advice")
     advice.show(client, source, overview, cohort)
 
 

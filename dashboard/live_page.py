@@ -36,9 +36,9 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
 def _redrawn(client: Client, overview: RolloutOverview, zone: ZoneInfo | None) -> None:
     now_unix_ns = time.time_ns()
     st.html(markup.note(f"As of {words.moment(now_unix_ns, zone)}."))
-    st.subheader("Evidence", anchor="evidence")
+    st.header("Evidence", anchor="evidence")
     watch.show(client, overview.rollout, zone)
-    st.subheader("Latencies", anchor="latencies")
+    st.header("Latencies", anchor="latencies")
     latencies_now.show(client, overview.rollout, now_unix_ns, zone)
-    st.subheader("Engines", anchor="engines")
+    st.header("Engines", anchor="engines")
     engines.show(client, now_unix_ns, zone)

@@ -130,9 +130,9 @@ def bullets(items: Iterable[str]) -> Html:
     return Html(f'<ul class="dg-list">{"".join(f"<li>{_inner(i)}</li>" for i in items)}</ul>')
 
 
-def heading(title: str) -> Html:
-    """Return the heading of a chart or a section."""
-    return Html(f'<h4 class="dg-heading">{text(title)}</h4>')
+def heading(title: str, level: Literal[2, 3] = 3) -> Html:
+    """Return a heading: of a chart, within a section, or with level 2 of a part of the page."""
+    return Html(f'<h{level} class="dg-heading">{text(title)}</h{level}>')
 
 
 def title(name: str, beside: str = "") -> Html:
@@ -154,7 +154,7 @@ def panel(heading: str, sentences: Sequence[str], commands: Sequence[str] = ()) 
     """Return a panel: a heading, sentences that explain the state, and commands to run next."""
     body = "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
     code = "".join(f"<pre>{text(command)}</pre>" for command in commands)
-    return Html(f'<section class="dg-panel"><h3>{text(heading)}</h3>{body}{code}</section>')
+    return Html(f'<section class="dg-panel"><h2>{text(heading)}</h2>{body}{code}</section>')
 
 
 def banner(value: Outcome, headline: str, summary: str) -> Html:
@@ -163,7 +163,8 @@ def banner(value: Outcome, headline: str, summary: str) -> Html:
         f'<section class="dg-banner dg-{value.value}" role="status">'
         f'<span class="dg-icon" aria-hidden="true">{words.OUTCOME_ICONS[value]}</span>'
         f'<div><span class="dg-word">{words.OUTCOME_WORDS[value]}</span>'
-        f'<p>{text(headline)}</p><p class="dg-note">{text(summary)}</p></div></section>'
+        f"<p>{text(words.plain(headline))}</p>"
+        f'<p class="dg-note">{text(words.plain(summary))}</p></div></section>'
     )
 
 

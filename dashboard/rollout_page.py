@@ -85,7 +85,7 @@ def _show_scope(
         sections = _of_verdict(stored.verdict, cohort) | sections
     titles = [name.capitalize() for name in sections]
     chosen = address.choose("Section", "section", list(sections), of=rollout, titles=titles)
-    st.subheader(chosen.capitalize(), anchor=chosen)
+    st.header(chosen.capitalize(), anchor=chosen)
     sections[chosen]()
     st.html(
         markup.link("pairs", "Read the answers, pair by pair →", _query(overview, cohort)),

@@ -154,7 +154,9 @@ def _marks(
 def _verdict(stored: StoredVerdict | None, rollout: str) -> str:
     if stored is None:
         return markup.stacked("No verdict yet", f"Run: draftgate gate {words.argument(rollout)}")
-    return markup.stacked(markup.outcome(stored.verdict.outcome), stored.verdict.summary)
+    return markup.stacked(
+        markup.outcome(stored.verdict.outcome), words.plain(stored.verdict.summary)
+    )
 
 
 def _worst(findings: Sequence[Finding]) -> str:

@@ -170,7 +170,7 @@ def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None)
         )
         return
     found = steps(spans)
-    st.html(markup.heading(f"Trace {trace_id}: {words.counted(len(found), 'step')}"))
+    st.html(markup.heading(f"Trace {trace_id}: {words.counted(len(found), 'step')}", level=2))
     draw(charts.waterfall(found), alt="Waterfall of the trace's steps")
     rows = [_row(place, step) for place, step in enumerate(found, start=1)]
     st.html(markup.table("Steps", _STEPS, rows, fit="cards"))

@@ -64,13 +64,13 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     rows = [_row(stored, zone) for stored in history]
     st.html(markup.table("Newest first", _HISTORY, rows, fit="cards"))
     chosen = _choose("Verdict", "verdict", history, overview, zone)
-    st.subheader("Files", anchor="files")
+    st.header("Files", anchor="files")
     verdict_files.show(client, chosen, zone)
-    st.subheader("What changed", anchor="changes")
+    st.header("What changed", anchor="changes")
     _show_changes(chosen, history, overview, zone)
-    st.subheader("By serving and policy", anchor="serving")
+    st.header("By serving and policy", anchor="serving")
     _show_servings(client, overview, zone)
-    st.subheader("The policy, cell by cell", anchor="policy")
+    st.header("The policy, cell by cell", anchor="policy")
     _show_policy(chosen)
 
 
@@ -117,7 +117,7 @@ def _row(stored: StoredVerdict, zone: ZoneInfo | None) -> list[TableCell]:
     policy = markup.stacked(verdict.policy_name, markup.shortened(verdict.policy_hash, _HASH))
     return [
         TableCell(words.moment(stored.posted_unix_ns, zone)),
-        TableCell(markup.stacked(markup.outcome(verdict.outcome), verdict.summary)),
+        TableCell(markup.stacked(markup.outcome(verdict.outcome), words.plain(verdict.summary))),
         markup.numeric(words.count(verdict.pairs), verdict.pairs),
         TableCell(policy),
         TableCell(markup.shortened(verdict.data_hash, _HASH)),

@@ -154,7 +154,7 @@ def share(n: int | None, of: int) -> str:
 
 def headline(finding: Finding) -> str:
     """Return the finding that decided a verdict, in one line."""
-    what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
+    what = capitalized(f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}")
     if finding.outcome is Outcome.INCONCLUSIVE:
         if finding.n_needed is not None:
             return f"{what} needs {count(finding.n_needed)} more pairs"
@@ -213,7 +213,7 @@ def evidence(log_e: float | None, needed: float | None) -> str:
     """Return the natural logarithm of an e-value, and the threshold that decides."""
     if log_e is None:
         return ABSENT
-    return f"log e {log_e:.2f}; {ABSENT if needed is None else f'{needed:.2f}'}"
+    return f"{log_e:.2f} of {ABSENT if needed is None else f'{needed:.2f}'}"
 
 
 def span_of(low: int, high: int) -> str:
@@ -254,6 +254,11 @@ def latency(name: str) -> str:
     """Return a latency's title, such as `TTFT: time to first token`."""
     short = capitalized(LATENCIES[name].short)
     return short if " " in short else f"{short}: {LATENCIES[name].words}"
+
+
+def plain(text: str) -> str:
+    """Return a text of the gate without the Markdown quotes around its names."""
+    return text.replace("`", "")
 
 
 def capitalized(text: str) -> str:

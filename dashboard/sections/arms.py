@@ -25,7 +25,7 @@ def show(client: Client, family: Family, rollout: str) -> None:
     """Draw the grid of a family's newest verdicts, and its interactions."""
     newest = [client.newest_verdict(name) for name in family.rollouts]
     found = grid(family, [None if one is None else one.verdict for one in newest])
-    st.subheader(f"Candidates of {markup.label(family.name)}", anchor="candidates")
+    st.header(f"Candidates of {markup.label(family.name)}", anchor="candidates")
     release, *_ = found.rows
     st.html(markup.chips((OUTCOMES[one.answer], _card(family, one, rollout))
                          for one in release.answers))  # fmt: skip
@@ -64,7 +64,7 @@ def _answer(one: ArmAnswer, row: GridRow) -> TableCell:
     outcome = markup.outcome(OUTCOMES[one.answer])
     first = markup.joined((outcome, markup.badge("best"))) if one.arm == row.best else outcome
     if one.speed_up is None:
-        because = words.ABSENT if row.cohort is None else one.because.replace("`", "")
+        because = words.ABSENT if row.cohort is None else words.plain(one.because)
         return TableCell(markup.stacked(first, because))
     found = one.speed_up
     lower, upper = (words.limit(value, "ratio") for value in (found.lower, found.upper))

@@ -20,7 +20,7 @@ def show(findings: Sequence[Finding], rollout: str) -> None:
     by_cohort = worst_of_cohorts(findings)
     if not by_cohort:
         return
-    st.html(markup.heading("For whom? The deciding cells of each cohort, worst first"))
+    st.html(markup.heading("For whom? The deciding cells of each cohort, worst first", level=2))
     st.html(
         markup.chips(
             (worst.outcome, _card(cohort, worst, findings, rollout))

@@ -53,10 +53,10 @@ def _choose_dims(dimensions: dict[str, tuple[str, ...]], rollout: str) -> dict[s
 
 
 def _sample(rows: int, generations: int) -> str:
-    of = "all of them" if rows >= generations else f"the newest of {words.count(generations)}"
+    newest = "" if rows >= generations else f"the newest {words.count(rows)} of "
     return (
-        f"Of {words.counted(rows, 'generation')}, {of}: answers that succeeded in the chosen "
-        f"cohort, dimension and window. Quantiles are {distributions.EXACT}."
+        f"From {newest}{words.counted(generations, 'generation')}: answers that succeeded in the "
+        f"chosen cohort, dimension and window. Quantiles are {distributions.EXACT}."
     )
 
 

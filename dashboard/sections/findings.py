@@ -9,6 +9,7 @@ from dashboard import address, charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
 from evals.findings_by_margin import worst_first
+from evals.gate.wording import besides_numbers
 
 _ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
 PANELS = (
@@ -24,7 +25,7 @@ COLUMNS = (
     TableColumn("Margin", number=True),
     TableColumn("n", "pairs", number=True),
     TableColumn("n needed", "pairs, or launches", number=True),
-    TableColumn("In words"),
+    TableColumn("Method", "and why it is inconclusive"),
 )
 
 
@@ -81,7 +82,10 @@ def row(finding: Finding) -> list[TableCell]:
         markup.numeric(words.margin(finding), finding.margin),
         markup.numeric(words.count(finding.n), finding.n),
         markup.numeric(words.pairs_needed(finding), finding.n_needed),
-        TableCell(
-            markup.stacked(finding.message, f"{finding.method}, {words.confidence(finding)}")
-        ),
+        TableCell(_method(finding)),
     ]
+
+
+def _method(finding: Finding) -> str:
+    method = f"{finding.method}, {words.confidence(finding)}"
+    return markup.stacked(words.plain(besides_numbers(finding)), method)

@@ -24,7 +24,9 @@ _MARKS = {"differences": "Differences", "support": "Support and faults"}
 def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -> None:
     """Draw the pair; only its numbers if its text is withheld."""
     st.html(
-        markup.heading(f"{pair.prompt_id} · repeat {pair.repeat} · {pair.cohort or 'no cohort'}")
+        markup.heading(
+            f"{pair.prompt_id} · repeat {pair.repeat} · {pair.cohort or 'no cohort'}", level=2
+        )
     )
     if not withheld:
         _show_text(pair)

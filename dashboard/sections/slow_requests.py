@@ -74,7 +74,7 @@ def seconds(typed: str) -> float | None:
 
 
 def _requests(n: int) -> str:
-    return f"the newest {words.counted(n, 'request')} that the filters keep"
+    return f"the newest {words.counted(n, 'request')} of the chosen cohort, arm and outcome"
 
 
 def _groups(found: SlowComparison, requests: int, metric: str) -> str:

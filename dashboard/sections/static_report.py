@@ -22,6 +22,7 @@ from dashboard.sections import (
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import answered, facts, headline
 from evals.findings_by_margin import worst_first
+from evals.verdict_answers import scope_lines
 
 _STYLE = Path(__file__).parents[1] / "style.css"
 
@@ -34,8 +35,8 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     parts: list[str] = [
         markup.title(verdict.rollout, f"Decided {words.moment(stored.posted_unix_ns, zone)}"),
         markup.banner(verdict.outcome, headline(verdict), verdict.summary),
-        markup.bullets(answered(verdict)),
-        markup.bullets(verdict.reasons),
+        markup.bullets([*answered(verdict), *map(words.plain, scope_lines(verdict))]),
+        markup.bullets(map(words.plain, verdict.reasons)),
         _cohorts(shown),
         *_given(looks.TITLE, looks.COLUMNS, looks.rows(verdict)),
         *_forests(shown),
@@ -101,5 +102,5 @@ def _forests(shown: Sequence[Finding]) -> list[Html]:
     for unit, title in findings.PANELS:
         drawn = [finding for finding in shown if finding.unit == unit]
         if drawn:
-            made += [markup.heading(title), static_forest.drawing(drawn, unit)]
+            made += [markup.heading(title, level=2), static_forest.drawing(drawn, unit)]
     return made

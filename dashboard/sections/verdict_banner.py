@@ -13,7 +13,7 @@ from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_l
 HASH_SHOWN = 12
 """Number of characters of a hash that are shown; the tooltip has all of it."""
 
-REASONS_SHOWN = 6
+REASONS_SHOWN = 3
 
 
 def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
@@ -33,7 +33,9 @@ def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
 
 
 def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
-    """Draw the notes on the verdict's history, and the counts and hashes behind it."""
+    """Draw what limits the verdict, notes on its history, and its counts and hashes."""
+    if said := [*map(words.plain, scope_lines(stored.verdict))]:
+        st.html(markup.bullets(said))
     _show_history(stored.verdict)
     st.html(markup.facts(facts(stored, zone)))
 
@@ -41,13 +43,12 @@ def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
 def answered(verdict: Verdict) -> list[str]:
     """Return the verdict's answers besides the outcome: the cohorts, and the evidence needed."""
     said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict)]
-    return [line.replace("`", "") for line in (*said, *scope_lines(verdict))]
+    return list(map(words.plain, said))
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:
     """Draw the first reasons, worst first, and collapse the rest."""
-    # The gate puts names in Markdown quotes, and nothing here is Markdown.
-    reasons = [reason.replace("`", "") for reason in reasons]
+    reasons = list(map(words.plain, reasons))
     if reasons:
         st.html(markup.bullets(reasons[:REASONS_SHOWN]))
     if rest := reasons[REASONS_SHOWN:]:
@@ -59,7 +60,7 @@ def _show_history(verdict: Verdict) -> None:
     """Draw the verdict's notes on its policy's registration, earlier looks and retries."""
     if verdict.history is None:
         return
-    first, *rest = [note.replace("`", "") for note in verdict.history.notes]
+    first, *rest = map(words.plain, verdict.history.notes)
     mark = "✓" if verdict.history.standing is Standing.REGISTERED else "⚠"
     st.html(markup.bullets([f"{mark} {first}", *rest]))
 

@@ -22,8 +22,8 @@ _COLUMNS = (
         number=True,
     ),
     TableColumn("Margin", number=True),
-    TableColumn("e-value for a pass", "highest; needed", number=True),
-    TableColumn("e-value for a fail", "highest; needed", number=True),
+    TableColumn("Log e for a pass", "highest, of the needed", number=True),
+    TableColumn("Log e for a fail", "highest, of the needed", number=True),
     TableColumn("Next look", "pairs", number=True),
     TableColumn("n", "pairs", number=True),
     TableColumn("In words"),
@@ -75,7 +75,10 @@ def _show_watch(stored: StoredWatch, zone: ZoneInfo | None) -> None:
         st.html(markup.heading("Evidence as it grew: a line that reaches 1 decides its cell"))
         draw(charts.evidence(running), alt="E-values over pairs, by cell")
         n = words.counted(watch.pairs, "pair")
-        st.html(markup.note(f"log e ÷ the log e that decides, for a pass and for a fail; n = {n}."))
+        note = (
+            "A line is a cell's log e-value divided by the one that decides, for a pass or a fail"
+        )
+        st.html(markup.note(f"{note}; n = {n}."))
     st.html(markup.table("Cells", _COLUMNS, map(_row, watch.cells), fit="cards"))
     _show_looks(watch)
     if watch.actions:

@@ -26,6 +26,16 @@ def why(finding: Finding) -> str:
     return finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
 
 
+def besides_numbers(finding: Finding) -> str:
+    """Return what a finding's message adds to its numbers: its note, and why it is inconclusive."""
+    head, margin, _ = finding.message.partition("margin ")
+    if not margin:
+        return finding.message
+    _, _, note = head.removesuffix(", ").partition("); ")
+    because = why(finding) if finding.outcome is Outcome.INCONCLUSIVE else ""
+    return "; ".join(filter(None, (note, because)))
+
+
 def hypothesis(cell: Cell) -> str:
     """Return the cell's hypothesis and its minimum number of pairs."""
     of = "the ratio candidate/baseline of" if cell.is_ratio else "candidate − baseline in the"

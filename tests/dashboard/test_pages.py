@@ -95,8 +95,8 @@ def test_slow_requests_are_compared_with_the_rest(
 
     text = page()
     assert (
-        "Of the newest 481 requests that the filters keep, 50 are slow (End to end ≥ 3 406.7 ms) "
-        "and 431 are the rest. What is different about the slow requests"
+        "Of the newest 481 requests of the chosen cohort, arm and outcome, 50 are slow (End to end "
+        "≥ 3 406.7 ms) and 431 are the rest. What is different about the slow requests"
     ) in text
     assert "baseline arm 50 (100.0 %) 191 (44.3 %) +55.7 pp +38.0 pp to +63.1 pp" in text
     assert "No difference found: dimension language, start, prompt tokens" in text
@@ -164,7 +164,7 @@ def test_the_verdict_names_what_decided(
     undecided = shown(rollout(monkeypatch, seeded_database, rollout="support-eagle-k6"))
     assert "? Inconclusive TTFT p99 over all cohorts needs 59 more pairs" in undecided
     failed = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
-    assert "task completion in rag is −15.0 pp, beyond its margin of ≥ −2.0 pp" in failed
+    assert "Task completion in rag is −15.0 pp, beyond its margin of ≥ −2.0 pp" in failed
     assert "✕ rag 1 of 2 cells beyond margin" in failed
 
 
