@@ -92,7 +92,7 @@ def test_everybody_can_use_a_page(page: Page, site: Site, name: str) -> None:
 
 
 def _serious(page: Page) -> list[str]:
-    """Return what axe-core finds serious, critical or out of order in what the page itself draws."""
+    """Return what axe-core finds serious, or out of order, in what the page itself draws."""
     found: list[dict[str, Any]] = page.evaluate("axe.run().then(r => r.violations)")
     return [
         f"{v['id']}: {node['target']}"
