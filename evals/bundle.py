@@ -111,6 +111,8 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 def _write(path: Path, files: Mapping[str, bytes]) -> None:
+    if path.exists() and not path.is_file():
+        raise BundleError(f"{path}: cannot be written: it is a folder or a device; wanted a file")
     half = path.with_name(path.name + ".part")
     try:
         with zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -118,7 +120,7 @@ def _write(path: Path, files: Mapping[str, bytes]) -> None:
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
         half.replace(path)
     except OSError as exc:
-        raise BundleError(f"{path}: cannot be written ({exc})") from exc
+        raise BundleError(f"{path}: cannot be written ({exc.strerror or exc})") from exc
 
 
 def verify(path: Path) -> tuple[str, ...]:

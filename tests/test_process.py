@@ -131,6 +131,19 @@ def test_nobody_reads_from_the_beginning(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """Output that cannot be written is neither a verdict nor a crash."""
+    env = with_command(tmp_path, "print('PASS')")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*DRAFTGATE, "drill"], env=env, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr.decode()) == (
+        2,
+        "error: standard output cannot be written: No space left on device\n",
+    )
+
+
 def test_ctrl_c_is_130(tmp_path: Path) -> None:
     """As a shell has it, and not 1, which is a failed gate.
 

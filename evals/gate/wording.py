@@ -28,8 +28,10 @@ def why(finding: Finding) -> str:
 
 def besides_numbers(finding: Finding) -> str:
     """Return what a finding's message adds to its numbers: its note, and why it is inconclusive."""
-    head, margin, _ = finding.message.partition("margin ")
-    if not margin:
+    head, at_margin, _ = finding.message.partition(
+        f"margin {'≤' if finding.bound == 'max' else '≥'} "
+    )
+    if not at_margin:
         return finding.message
     _, _, note = head.removesuffix(", ").partition("); ")
     because = why(finding) if finding.outcome is Outcome.INCONCLUSIVE else ""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_contents_that_cannot_be_read(written, changed, message) -> None:
 
 
 def test_what_is_no_bundle(tmp_path: Path, inputs_of) -> None:
-    """A missing, a truncated and a foreign file are named, and a folder that is not there."""
+    """A missing, a truncated and a foreign file are named, and a path that can hold none."""
     with pytest.raises(BundleError, match="wanted a bundle of"):
         bundle.verify(tmp_path / "none.zip")
     (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04 cut")
@@ -171,6 +172,11 @@ def test_what_is_no_bundle(tmp_path: Path, inputs_of) -> None:
     inputs = inputs_of()
     with pytest.raises(BundleError, match="cannot be written"):
         bundle.write(tmp_path / "no" / "k4.zip", inputs, bundle.judge(inputs, "p"))
+    pipe = tmp_path / "pipe.zip"
+    os.mkfifo(pipe)
+    with pytest.raises(BundleError, match="cannot be written: it is a folder or a device"):
+        bundle.write(pipe, inputs, bundle.judge(inputs, "p"))
+    assert pipe.is_fifo()
 
 
 def test_numbers_are_stated_to_twelve_digits() -> None:
