@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from collector.contract import LATENCIES, Finding, Outcome, Reason, Role, is_share
+from evals import time_words
 from evals.advice.records import Estimate
 
 ABSENT = "–"
@@ -95,10 +96,11 @@ def change_of_time(ratio_of_times: float | None) -> str:
     """Return a candidate/baseline ratio of times in words, such as `38 % faster`."""
     if ratio_of_times is None:
         return ABSENT
-    percent = round(abs(1 - ratio_of_times) * 100)
-    if not percent:
-        return "equally fast"
-    return f"{count(percent)}{THIN_SPACE}% {'faster' if ratio_of_times < 1 else 'slower'}"
+    return (
+        time_words.change_of_time(ratio_of_times)
+        .replace(",", THIN_SPACE)
+        .replace(" %", f"{THIN_SPACE}%")
+    )
 
 
 def difference(value: float | None) -> str:
@@ -221,14 +223,12 @@ def span_of(low: int, high: int) -> str:
     return count(low) if low == high else f"{count(low)}–{count(high)}"
 
 
-def speedup(limits: Estimate | None) -> str:
-    """Return a speed-up (above 1 is faster) with its one-sided 95 % limits."""
-    if limits is None:
-        return ABSENT
-    if limits.lower is None or limits.upper is None:
-        return f"{_grouped(limits.estimate, 2)}×"
-    ends = f"{_grouped(limits.lower, 2)} to {_grouped(limits.upper, 2)}"
-    return f"{_grouped(limits.estimate, 2)}× ({ends})"
+def time_ratio(found: Estimate) -> str:
+    """Return a candidate/baseline ratio of times with its one-sided 95 % limits."""
+    if found.lower is None or found.upper is None:
+        return ratio(found.estimate)
+    ends = f"{_grouped(found.lower, 2)} to {_grouped(found.upper, 2)}"
+    return f"{ratio(found.estimate)} ({ends})"
 
 
 def draft_counts(accepted: int | None, drafted: int | None, steps: int | None) -> str:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from collector.contract import LATENCIES, Family, Finding, MayShip, Outcome, Reason, Verdict
 
 ABOUT = (
-    "The best passes, and of those the lower limit of its speed-up is the greatest; it is above 1, "
-    "or else the baseline stays. Each candidate is judged at the policy's levels divided by the "
-    "number of candidates, so that all limits of a scope hold together."
+    "The best passes, and of those the upper limit of its time, candidate ÷ baseline, is the "
+    "least; it is below 1, or else the baseline stays. Each candidate is judged at the policy's "
+    "levels divided by the number of candidates, so that all limits of a scope hold together."
 )
 _TIMES = tuple(reversed([*LATENCIES]))
-"""Latencies whose ratio is a speed-up, the preferred one first."""
+"""Latencies that are compared, the preferred one first."""
 _STAT = "geomean_ratio"
 _OF_SAMPLE = (None, Reason.TOO_FEW, Reason.TOO_CLOSE)
 """Reasons that leave a finding's limits valid."""
@@ -24,8 +24,8 @@ _ANSWERS = {outcome: answer for answer, outcome in OUTCOMES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedUp:
-    """The baseline's geometric mean time over the candidate's, with one-sided limits."""
+class RelativeTime:
+    """The candidate's geometric mean time over the baseline's, with one-sided limits."""
 
     metric: str
     estimate: float
@@ -36,12 +36,12 @@ class SpeedUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmAnswer:
-    """Whether a candidate passes in one scope, and its speed-up there."""
+    """Whether a candidate passes in one scope, and its time there."""
 
     arm: str
     answer: MayShip
     because: str
-    speed_up: SpeedUp | None = None
+    time: RelativeTime | None = None
     """None if it was not measured, or may not be judged."""
 
 
@@ -53,8 +53,8 @@ class GridRow:
     """None: the release, over all cohorts."""
     answers: tuple[ArmAnswer, ...]
     best: str | None
-    """The passing candidate whose speed-up has the greatest lower limit; None if no passing
-    candidate's lower limit is above 1, so that none is shown to be faster than the baseline."""
+    """The passing candidate whose time has the least upper limit; None if no passing candidate's
+    upper limit is below 1, so that none is shown to be faster than the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,40 +101,36 @@ def _metric(findings: Sequence[Finding], cohort: str | None) -> str | None:
 def _answer(arm: str, verdict: Verdict | None, cohort: str | None, metric: str | None) -> ArmAnswer:
     if verdict is None:
         return ArmAnswer(arm=arm, answer=MayShip.UNKNOWN, because="not judged yet")
-    speed_up = _speed_up(verdict, cohort, metric)
+    time = _time(verdict, cohort, metric)
     if cohort is None:
         answer, because = _ANSWERS[verdict.outcome], verdict.summary
     else:
         found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
         answer = MayShip.UNKNOWN if found is None else found.answer
         because = "it has no pair of this cohort" if found is None else found.because
-    return ArmAnswer(arm=arm, answer=answer, because=because, speed_up=speed_up)
+    return ArmAnswer(arm=arm, answer=answer, because=because, time=time)
 
 
-def _speed_up(verdict: Verdict, cohort: str | None, metric: str | None) -> SpeedUp | None:
+def _time(verdict: Verdict, cohort: str | None, metric: str | None) -> RelativeTime | None:
     for f in verdict.findings:
         if (f.metric, f.stat, f.cohort) != (metric, _STAT, cohort) or not f.estimate:
             continue
         if f.reason not in _OF_SAMPLE:
             return None
-        return SpeedUp(
+        return RelativeTime(
             metric=f.metric,
-            estimate=1 / f.estimate,
-            lower=_inverse(f.upper),
-            upper=_inverse(f.lower),
+            estimate=f.estimate,
+            lower=f.lower,
+            upper=f.upper,
             confidence=f.confidence,
         )
     return None
 
 
-def _inverse(ratio: float | None) -> float | None:
-    return 1 / ratio if ratio else None
-
-
 def _best(answers: Sequence[ArmAnswer]) -> str | None:
     faster = [
-        (one.speed_up.lower, one.arm)
+        (one.time.upper, one.arm)
         for one in answers
-        if one.answer is MayShip.YES and one.speed_up and (one.speed_up.lower or 0) > 1
+        if one.answer is MayShip.YES and one.time and one.time.upper and one.time.upper < 1
     ]
-    return max(faster, key=lambda found: found[0] or 0)[1] if faster else None
+    return min(faster)[1] if faster else None

@@ -10,12 +10,13 @@ from rich.text import Text
 
 from collector.contract import MayShip, Outcome, Verdict, to_document
 from evals.arm_divergence import TITLE, DivergenceRow, divergence_rows
-from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, SpeedUp
+from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, RelativeTime
 from evals.interaction import Interaction
 from evals.plain_table import plain_table
 from evals.report import STYLES
 from evals.report_formats import MARKS as ICONS
 from evals.report_formats import escaped, markdown_table
+from evals.time_words import change_of_time
 from evals.verdict_answers import MARKS
 from evals.visible_text import visible
 
@@ -67,7 +68,7 @@ def _diverged_in_markdown(verdicts: Mapping[str, Verdict]) -> list[str]:
 
 def _row(row: GridRow) -> tuple[str, ...]:
     scope = "release" if row.cohort is None else escaped(visible(row.cohort))
-    cells = (f"{ICONS[OUTCOMES[one.answer]]} {speed_up_words(one.speed_up)}" for one in row.answers)
+    cells = (f"{ICONS[OUTCOMES[one.answer]]} {time_words(one.time)}" for one in row.answers)
     return (scope, *cells, escaped(row.best or "–"))
 
 
@@ -111,7 +112,7 @@ def outcome_line(grid: Grid) -> str:
 
 def _grid(grid: Grid) -> Table:
     table = plain_table(
-        f"{grid.family.name}: candidates by cohort, with speed-up and its limits",
+        f"{grid.family.name}: candidates by cohort, with their time ÷ the baseline's",
         map(escape, ("Scope", *grid.family.arms, "Best")),
     )
     for row in grid.rows:
@@ -126,15 +127,16 @@ def _grid(grid: Grid) -> Table:
 def _cell(one: ArmAnswer, row: GridRow) -> Text:
     style = STYLES[OUTCOMES[one.answer]]
     best = " ★" if row.best == one.arm else ""
-    return Text(f"{MARKS[one.answer]} {speed_up_words(one.speed_up)}{best}", style=style)
+    return Text(f"{MARKS[one.answer]} {time_words(one.time)}{best}", style=style)
 
 
-def speed_up_words(found: SpeedUp | None) -> str:
-    """Return a speed-up with its metric and limits, such as `1.84× e2e (1.71 … 1.98)`."""
+def time_words(found: RelativeTime | None) -> str:
+    """Return a time with its metric and limits, such as `46 % faster e2e, 0.54 (0.51 … 0.58)`."""
     if found is None:
         return "–"
     lower, upper = ("–" if x is None else f"{x:.2f}" for x in (found.lower, found.upper))
-    return f"{found.estimate:.2f}× {found.metric} ({lower} … {upper})"
+    change = change_of_time(found.estimate)
+    return f"{change} {found.metric}, {found.estimate:.2f} ({lower} … {upper})"
 
 
 def _interactions(found: Sequence[Interaction]) -> Table:

@@ -1,4 +1,4 @@
-"""The advice: speed-up by k, by load, and predicted against observed."""
+"""The advice: a token's time, candidate ÷ baseline, by k, by load, and predicted or observed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,26 +8,23 @@ import altair as alt
 from collector.contract import Outcome
 from dashboard import words
 from dashboard.charts import look
-from evals.advice.records import ScopeAdvice
+from evals.advice.records import Estimate, ScopeAdvice
 
 _COLOUR = look.SERIES_COLOURS[0]
 _NOW = look.SERIES_COLOURS[4]
 _BEST = look.OUTCOME_COLOURS[Outcome.PASS]
-_SPEEDUP = "baseline ÷ candidate, time per output token"
+_TIME = "candidate ÷ baseline, time per output token"
 
 
 def k_sweep(scope: ScopeAdvice) -> look.Spec:
-    """Draw the forecast speed-up for each k with its limits; mark the k served and the best k.
+    """Draw the forecast time for each k with its limits; mark the k served and the best k.
 
     A k larger than any recorded rests on the model alone and is drawn hollow.
     """
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "k": forecast.k,
-            "speedup": forecast.tpot_speedup.estimate,
-            "lower": forecast.tpot_speedup.lower,
-            "upper": forecast.tpot_speedup.upper,
-            "text": words.speedup(forecast.tpot_speedup),
+            **_time(forecast.tpot_speedup),
             "kind": _kind(scope, forecast.k, extrapolated=forecast.extrapolated),
         }
         for forecast in scope.by_k
@@ -37,20 +34,20 @@ def k_sweep(scope: ScopeAdvice) -> look.Spec:
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("k:O", axis=alt.Axis(title="k: draft tokens a step", labelAngle=0))
     )
-    y = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    y = look.around_one([row[end] for row in rows for end in ("time", "lower", "upper")])
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null").mark_rule(
         strokeWidth=2, color=look.NEUTRAL
     )
     points = base.mark_point(size=110, opacity=1, filled=True).encode(
-        y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
+        y=alt.Y("time:Q", **y, title=_TIME),
         color=look.colour("kind", kinds, [_NOW, _BEST, _COLOUR, look.NEUTRAL]),
         shape=look.shape("kind", kinds, ["diamond", "square", "circle", "cross"]),
         tooltip=[
             alt.Tooltip("k:O"),
-            *look.tooltips(text="Speed-up (one-sided 95 % limits)", kind="This k"),
+            *look.tooltips(text="Time (one-sided 95 % limits)", kind="This k"),
         ],
     )
-    line = base.mark_line(color=_COLOUR, opacity=0.6).encode(y=alt.Y("speedup:Q", **y))
+    line = base.mark_line(color=_COLOUR, opacity=0.6).encode(y=alt.Y("time:Q", **y))
     shown = [
         *_break_even(y),
         line,
@@ -61,11 +58,11 @@ def k_sweep(scope: ScopeAdvice) -> look.Spec:
 
 
 def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
-    """Draw the observed speed-up by requests in flight, one mark per cohort, and a line at 1."""
+    """Draw the observed time by requests in flight, one mark per cohort, and a line at 1."""
     rows = list(_loads(scopes))
     names = list(dict.fromkeys(row["cohort"] for row in rows))
     loads = sorted({(row["first"], row["load"]) for row in rows})
-    y = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    y = look.around_one([row[end] for row in rows for end in ("time", "lower", "upper")])
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X(
             "load:N",
@@ -77,7 +74,7 @@ def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
         tooltip=look.tooltips(
             cohort="Cohort",
             load="Requests in flight",
-            text="Speed-up (one-sided 95 % limits)",
+            text="Time (one-sided 95 % limits)",
             pairs="n",
         ),
     )
@@ -86,35 +83,32 @@ def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
         *_break_even(y),
         limits.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", **y), y2=alt.Y2("upper:Q")),
         base.mark_point(filled=True, size=90, opacity=1).encode(
-            y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
+            y=alt.Y("time:Q", **y, title=_TIME),
             shape=look.series_shape("cohort", names),
         ),
     )
 
 
 def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Spec:
-    """Draw predicted and observed speed-up, one row per cohort."""
+    """Draw the predicted and the observed time of a token, one row per cohort."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "cohort": words.scope(scope.cohort),
             "what": what,
-            "speedup": value,
-            "lower": lower,
-            "upper": upper,
-            "text": text,
+            **_time(speedup),
         }
         for scope in scopes
-        for what, value, lower, upper, text in _both(scope)
+        for what, speedup in _both(scope)
     ]
     kinds = ["observed", "predicted"]
-    x = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    x = look.around_one([row[end] for row in rows for end in ("time", "lower", "upper")])
     base = alt.Chart(look.data(rows)).encode(
         y=alt.Y("cohort:N", sort=list(dict.fromkeys(r["cohort"] for r in rows)), title=None),
-        tooltip=look.tooltips(cohort="Cohort", what="Speed-up", text="Value"),
+        tooltip=look.tooltips(cohort="Cohort", what="Time of a token", text="Value"),
     )
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
     points = base.mark_point(filled=True, size=95, opacity=1).encode(
-        x=alt.X("speedup:Q", **x, title=_SPEEDUP),
+        x=alt.X("time:Q", **x, title=_TIME),
         color=look.colour("what", kinds, [_COLOUR, _NOW]),
         shape=look.shape("what", kinds, ["circle", "diamond"]),
     )
@@ -144,23 +138,23 @@ def _loads(scopes: Sequence[ScopeAdvice]) -> Iterator[dict[str, Any]]:  # Any: a
                 "cohort": words.scope(scope.cohort),
                 "first": scope.load[0],
                 "load": words.span_of(*scope.load),
-                "speedup": scope.tpot_speedup.estimate,
-                "lower": scope.tpot_speedup.lower,
-                "upper": scope.tpot_speedup.upper,
-                "text": words.speedup(scope.tpot_speedup),
+                **_time(scope.tpot_speedup),
                 "pairs": words.counted(scope.pairs, "pair"),
             }
 
 
-def _both(
-    scope: ScopeAdvice,
-) -> Iterator[tuple[str, float, float | None, float | None, str]]:
-    seen = scope.tpot_speedup
-    if seen is not None:
-        yield "observed", seen.estimate, seen.lower, seen.upper, words.speedup(seen)
+def _both(scope: ScopeAdvice) -> Iterator[tuple[str, Estimate]]:
+    if scope.tpot_speedup is not None:
+        yield "observed", scope.tpot_speedup
     if scope.predicted_tpot_speedup is not None:
-        value = scope.predicted_tpot_speedup
-        yield "predicted", value, None, None, words.ratio(value)
+        yield "predicted", Estimate(estimate=scope.predicted_tpot_speedup)
+
+
+def _time(speedup: Estimate) -> dict[str, Any]:  # Any: a JSON value
+    """Return a mark's fields: the time as candidate/baseline, its limits, and both in words."""
+    time = speedup.inverse()
+    text = f"{words.change_of_time(time.estimate)}, {words.time_ratio(time)}"
+    return {"time": time.estimate, "lower": time.lower, "upper": time.upper, "text": text}
 
 
 def _break_even(y: dict[str, Any]) -> tuple[alt.Chart, alt.Chart]:  # Any: Altair's own

@@ -1,4 +1,4 @@
-"""The advice of `draftgate advise`: predicted and observed speed-ups, by k and by load."""
+"""The advice of `draftgate advise`: predicted and observed times, by k and by load."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from dashboard import address, charts, markup, reading, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
 from dashboard.source import Source
-from evals.advice.records import Action, Advice, ScopeAdvice
-from evals.advice.report import basis
+from evals.advice.records import Action, Advice, Estimate, ScopeAdvice
+from evals.advice.report import basis, prediction_note
 
 READ_UNASKED = 5_000
 """Up to this many pairs, the advice is shown without a click."""
@@ -24,8 +24,8 @@ _ACTIONS = {
 _COLUMNS = (
     TableColumn("Cohort", "and load"),
     TableColumn("Advice"),
-    TableColumn("Observed", "speed-up of a token", number=True),
-    TableColumn("Predicted", "by acceptance and cost", number=True),
+    TableColumn("Observed", "time of a token, candidate ÷ baseline", number=True),
+    TableColumn("Predicted", "by acceptance and cost alone", number=True),
     TableColumn("k", "now → best", number=True),
     TableColumn("Break-even", "tokens a step", number=True),
     TableColumn("Wasted drafts", number=True),
@@ -53,6 +53,8 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
     st.html(
         markup.table("Advice, as of “draftgate advise”", _COLUMNS, map(_row, scopes), fit="cards")
     )
+    if note := prediction_note(scopes):
+        st.html(markup.note(note))
     st.html(markup.note(basis(found)))
     with_gaps = [scope for scope in scopes if scope.missing]
     if with_gaps:
@@ -88,15 +90,17 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
     with st.container(key="charts-advice"):
         columns = st.columns(2)
     with columns[0]:
-        st.html(markup.heading("Speed-up of a token: predicted and observed"))
+        st.html(markup.heading("Time of a token, candidate ÷ baseline: predicted and observed"))
         if any(scope.tpot_speedup or scope.predicted_tpot_speedup for scope in whole):
-            draw(charts.predicted_observed(whole), alt="Speed-up by cohort")
+            draw(charts.predicted_observed(whole), alt="Time of a token by cohort")
         else:
-            st.html(markup.note("Too little to compare: no speed-up was observed or predicted."))
+            st.html(
+                markup.note("Too little to compare: no time of a token was observed or predicted.")
+            )
     with columns[1]:
         st.html(markup.heading("By requests in flight"))
         if loads:
-            draw(charts.by_load(loads), alt="Speed-up by requests in flight")
+            draw(charts.by_load(loads), alt="Time of a token by requests in flight")
         else:
             st.html(
                 markup.note("Only one load was recorded, so there is nothing to compare by load.")
@@ -110,7 +114,7 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
         )
         return
     st.html(markup.heading(f"k-sweep: {_name(swept)}; {_ACTIONS[swept.action]}"))
-    draw(charts.k_sweep(swept), alt="Forecast speed-up by k")
+    draw(charts.k_sweep(swept), alt="Forecast time of a token by k")
     n = words.counted(swept.pairs, "pair")
     seed = f"bootstrap of {found.bootstrap_draws} draws, seed {found.bootstrap_seed}"
     st.html(markup.note(f"n = {n}; limits one-sided 95 %, {seed}."))
@@ -118,12 +122,12 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
 
 def _row(scope: ScopeAdvice) -> list[TableCell]:
     wasted = scope.wasted
-    predicted = scope.predicted_tpot_speedup
+    predicted = scope.predicted_tpot_speedup and 1 / scope.predicted_tpot_speedup
     best = words.ABSENT if scope.best_k is None else str(scope.best_k)
     return [
         TableCell(_name(scope)),
         TableCell(_ACTIONS[scope.action]),
-        markup.numeric(words.speedup(scope.tpot_speedup)),
+        _observed(scope.tpot_speedup),
         markup.numeric(words.ratio(predicted), predicted),
         markup.numeric(f"{words.ABSENT if scope.k is None else scope.k} → {best}"),
         markup.numeric(words.tokens_a_step(scope.break_even_tokens_a_step)),
@@ -135,6 +139,14 @@ def _row(scope: ScopeAdvice) -> list[TableCell]:
         markup.numeric(words.count(scope.pairs), scope.pairs),
         TableCell(scope.reason),
     ]
+
+
+def _observed(speedup: Estimate | None) -> TableCell:
+    if speedup is None:
+        return markup.numeric(words.ABSENT)
+    time = speedup.inverse()
+    change = words.change_of_time(time.estimate)
+    return markup.numeric(markup.stacked(change, words.time_ratio(time)), time.estimate)
 
 
 def _name(scope: ScopeAdvice) -> str:

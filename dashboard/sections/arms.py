@@ -30,7 +30,7 @@ def show(client: Client, family: Family, rollout: str) -> None:
     st.html(markup.chips((OUTCOMES[one.answer], _card(family, one, rollout))
                          for one in release.answers))  # fmt: skip
     columns = [TableColumn("Cohort"), *map(TableColumn, family.arms), TableColumn("Best")]
-    caption = "May it ship, and its speed-up over the baseline"
+    caption = "May it ship, and its time, candidate ÷ baseline"
     st.html(markup.table(caption, columns, map(_row, found.rows), fit="cards"))
     st.html(markup.note(ABOUT))
     if not family.combined or None in newest:
@@ -63,13 +63,14 @@ def _row(row: GridRow) -> list[TableCell]:
 def _answer(one: ArmAnswer, row: GridRow) -> TableCell:
     outcome = markup.outcome(OUTCOMES[one.answer])
     first = markup.joined((outcome, markup.badge("best"))) if one.arm == row.best else outcome
-    if one.speed_up is None:
+    if one.time is None:
         because = words.ABSENT if row.cohort is None else words.plain(one.because)
         return TableCell(markup.stacked(first, because))
-    found = one.speed_up
+    found = one.time
     lower, upper = (words.limit(value, "ratio") for value in (found.lower, found.upper))
-    speed = f"{words.ratio(found.estimate)} {words.metric(found.metric)}, {lower} to {upper}"
-    return TableCell(markup.stacked(first, speed), found.estimate)
+    change = f"{words.change_of_time(found.estimate)} {words.metric(found.metric)}"
+    time = f"{change}: {words.ratio(found.estimate)}, {lower} to {upper}"
+    return TableCell(markup.stacked(first, time), found.estimate)
 
 
 def _interaction(one: Interaction) -> list[TableCell]:

@@ -32,8 +32,8 @@ class Row(NamedTuple):
     concurrency: int | None
     generations: int
     failed: int
-    speed_up: float | None
-    """The baseline's mean end-to-end time over the candidate's."""
+    e2e_ratio: float | None
+    """The candidate's mean end-to-end time over the baseline's."""
     ttft_ratio: float | None
     """The candidate's mean time to first token over the baseline's."""
     acceptance_rate: float | None
@@ -57,7 +57,7 @@ def row(configuration: Configuration, collector_url: str) -> Row:
         concurrency=configuration.concurrency,
         generations=int((baseline["generations"] or 0) + (candidate["generations"] or 0)),
         failed=int((baseline["errors"] or 0) + (candidate["errors"] or 0)),
-        speed_up=_ratio(slow, fast),
+        e2e_ratio=_ratio(fast, slow),
         ttft_ratio=_ratio(last, first),
         acceptance_rate=_ratio(accepted, candidate.get("spec_draft_tokens")),
         drafts_per_step=_ratio(candidate.get("spec_draft_tokens"), steps),

@@ -7,11 +7,12 @@ from evals.advice import scope_numbers
 from evals.advice.forecast import DRAWS, SEED
 from evals.advice.observations import Observation, in_bands
 from evals.advice.permission import Permission, PermittedAction
-from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, Wasted
+from evals.advice.records import Action, Advice, Estimate, KForecast, ScopeAdvice, Trial, Wasted
 from evals.advice.router import routes
 from evals.advice.scope_numbers import AdviceScope, Numbers, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
 from evals.drafting import adaptations
+from evals.time_words import change_of_time
 
 
 def advise(
@@ -118,23 +119,34 @@ def _decide(n: Numbers) -> PermittedAction:
     missing = _missing(n)
     if n.prompts < MIN_PROMPTS or n.e2e is None or n.e2e.lower is None or n.e2e.upper is None:
         return PermittedAction(Action.UNKNOWN, "too little to judge", missing)
-    faster = f"{n.e2e.estimate:.2f}× end to end ({n.e2e.lower:.2f} to {n.e2e.upper:.2f})"
+    faster = _end_to_end(n.e2e)
     best = _best(n)
     if best and best.k and best.k != n.now and best.gain and (best.gain.lower or 0) > MIN_GAIN:
         return PermittedAction(
             Action.CHANGE_K,
-            f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
-            f"{best.gain.lower:+.1%} at worst; now {faster}{_longer_k_note(n)}",
+            f"k = {best.k} instead of {n.now}: {_gained(best.gain.estimate)} a token, "
+            f"{_gained(best.gain.lower or 0)} at least; now {faster}{_longer_k_note(n)}",
             missing,
         )
     if 1 / n.e2e.upper - 1 > MIN_GAIN:
-        return PermittedAction(Action.DISABLE, f"{faster}: slower{_slow_note(n)}", missing)
+        return PermittedAction(Action.DISABLE, f"{faster}{_slow_note(n)}", missing)
     if n.e2e.lower > 1 / (1 + MIN_GAIN):
         return PermittedAction(Action.KEEP, _keep_reason(n, faster), missing)
     words = f"{faster}: the limits hold both a gain and a loss"
     if n.e2e.upper < 1:
-        words = f"{faster}: slower, but perhaps by less than {MIN_GAIN:.0%}"
+        words = f"{faster}: perhaps by less than {MIN_GAIN:.0%}"
     return PermittedAction(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
+
+
+def _end_to_end(speedup: Estimate) -> str:
+    time = speedup.inverse()
+    limits = f"{time.lower:.2f} to {time.upper:.2f}"
+    return f"{change_of_time(time.estimate)} end to end ({time.estimate:.2f}, {limits})"
+
+
+def _gained(gain: float) -> str:
+    """Return a gain of speed as the change of time that it brings."""
+    return change_of_time(1 / (1 + gain))
 
 
 def _keep_reason(n: Numbers, faster: str) -> str:
@@ -158,12 +170,13 @@ def _longer_k_note(n: Numbers) -> str:
     if best.gain is not None and far.gain.estimate <= best.gain.estimate + MIN_GAIN:
         return ""
     return (
-        f"; k = {far.k}, longer than any recorded, might bring {far.gain.estimate:.0%}: record it"
+        f"; k = {far.k}, longer than any recorded, might be {_gained(far.gain.estimate)} a token: "
+        "record it"
     )
 
 
 def _trial_note(tried: Trial) -> str:
-    return f"k = {tried.k} might bring up to {tried.gain_at_most:.0%} more a token: record it"
+    return f"k = {tried.k} might be up to {_gained(tried.gain_at_most)} a token: record it"
 
 
 def _slow_note(n: Numbers) -> str:
@@ -194,8 +207,8 @@ def _missing(n: Numbers) -> tuple[str, ...]:
     lacking = []
     if n.prompts < MIN_PROMPTS:
         lacking.append(
-            f"{MIN_PROMPTS - n.prompts} more prompts that both arms answered "
-            f"({MIN_PROMPTS} at least)"
+            f"{MIN_PROMPTS - n.prompts} more prompts that both arms answered, "
+            f"to have the {MIN_PROMPTS} that advice needs"
         )
     elif n.e2e is None:
         lacking.append("durations that vary: equal ratios measure nothing")

@@ -23,6 +23,11 @@ class Estimate:
     lower: float | None = None
     upper: float | None = None
 
+    def inverse(self) -> "Estimate":
+        """Return the estimate of 1/x: of a speed-up, the time as candidate/baseline."""
+        lower, upper = (None if end is None else 1 / end for end in (self.upper, self.lower))
+        return Estimate(estimate=1 / self.estimate, lower=lower, upper=upper)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KForecast:

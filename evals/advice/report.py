@@ -1,6 +1,7 @@
 """Render the advice for a terminal of 80 columns, and as JSON."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -50,6 +51,8 @@ def print_advice(console: Console, advice: Advice) -> None:
     for lack in _missing(advice):
         console.print(Text(lack, style="dim"))
     console.print(_observed(advice))
+    if note := prediction_note(advice.scopes):
+        console.print(Text(note, style="dim"))
     console.print(_steps(advice))
     console.print(_by_k(advice))
     console.print(Text(f"\n{basis(advice)}", style="dim"))
@@ -59,6 +62,25 @@ def basis(advice: Advice) -> str:
     """Return a sentence on the verdict that the advice is limited by."""
     judged = next((scope.judged for scope in advice.scopes if scope.cohort is None), None)
     return _UNJUDGED if judged is None else _JUDGED.format(answer=judged.value)
+
+
+def prediction_note(scopes: Sequence[ScopeAdvice]) -> str | None:
+    """Return a sentence if predictions lie outside the observed limits; `None` if none does."""
+    beyond = [name(scope) for scope in scopes if _is_beyond(scope)]
+    if not beyond:
+        return None
+    return (
+        "The prediction counts accepted tokens and the cost of a step alone. It lies outside the "
+        f"observed limits in {', '.join(beyond)}: there, other time differs too, so go by the "
+        "observed."
+    )
+
+
+def _is_beyond(scope: ScopeAdvice) -> bool:
+    seen, predicted = scope.tpot_speedup, scope.predicted_tpot_speedup
+    if seen is None or predicted is None or seen.lower is None or seen.upper is None:
+        return False
+    return not seen.lower <= predicted <= seen.upper
 
 
 def name(scope: ScopeAdvice) -> str:
@@ -81,14 +103,14 @@ def _missing(advice: Advice) -> list[str]:
             lacking.setdefault(evidence, []).append(name(scope))
     count = len(advice.scopes)
     return [
-        f"missing: {evidence}" + ("" if len(scopes) == count else f" ({', '.join(scopes)})")
+        f"missing{'' if len(scopes) == count else ' in ' + ', '.join(scopes)}: {evidence}"
         for evidence, scopes in lacking.items()
     ]
 
 
 def _observed(advice: Advice) -> Table:
     table = _table(
-        "Speed-up (limits one-sided, 95 % each)",
+        "Time, candidate ÷ baseline (limits one-sided, 95 % each)",
         ("Pairs", "End to end", "Each token", "Predicted"),
     )
     for s in advice.scopes:
@@ -98,7 +120,7 @@ def _observed(advice: Advice) -> Table:
             f"{s.pairs:,}{left_out}",
             _limits(s.e2e_speedup),
             _limits(s.tpot_speedup),
-            _number(s.predicted_tpot_speedup),
+            _number(_inverse(s.predicted_tpot_speedup)),
         )
     return table
 
@@ -126,12 +148,12 @@ def _steps(advice: Advice) -> Table:
 
 
 def _by_k(advice: Advice) -> Table:
-    """Show E(k), and the speed-up if the cost is known; extrapolated values are in brackets."""
+    """Show E(k), and a token's time if the cost is known; extrapolated values are in brackets."""
     longest = max((len(s.acceptance_survival) for s in advice.scopes), default=0)
     ks = sorted({1, 2, 3, 4, 6, 8, longest, 2 * longest} - {0})
     ks = [k for k in ks if k <= 2 * longest]
     table = _table(
-        "Tokens a step, (extrapolated), and speed-up",
+        "Tokens a step, (extrapolated), and time of a token ÷ the baseline's",
         tuple(f"k={k}" for k in ks),
     )
     for s in advice.scopes:
@@ -140,7 +162,7 @@ def _by_k(advice: Advice) -> Table:
         for k in ks:
             f = by_k.get(k)
             tokens = _number(f.tokens_a_step.estimate if f and f.tokens_a_step else None)
-            speed = f"\n{f.tpot_speedup.estimate:.2f}×" if f and f.tpot_speedup else ""
+            speed = f"\n{1 / f.tpot_speedup.estimate:.2f}×" if f and f.tpot_speedup else ""
             cells.append((f"({tokens})" if f and f.extrapolated else tokens) + speed)
         table.add_row(escape(name(s)), *cells)
     return table
@@ -150,12 +172,17 @@ def _table(title: str, numbers: tuple[str, ...]) -> Table:
     return plain_table(f"\n{title}", ("Scope",), numbers)
 
 
-def _limits(found: Estimate | None) -> str:
-    if found is None:
+def _limits(speedup: Estimate | None) -> str:
+    if speedup is None:
         return "–"
+    found = speedup.inverse()
     if found.lower is None or found.upper is None:
         return f"{found.estimate:.2f}"
     return f"{found.estimate:.2f} ({found.lower:.2f}–{found.upper:.2f})"
+
+
+def _inverse(value: float | None) -> float | None:
+    return None if value is None else 1 / value
 
 
 def _number(value: float | None) -> str:

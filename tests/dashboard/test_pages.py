@@ -103,7 +103,7 @@ def test_slow_requests_are_compared_with_the_rest(
     assert "Too few requests to compare: service, error, fallback" in text
     assert "15.03 ms time in the queue 72 (100.0 %) 24 (5.9 %)" in page(by="ttft_s")
     chosen = page(arm="candidate", **{"from": "1500"})
-    assert "Of the newest 240 requests that the filters keep, 116 are slow (End to" in chosen
+    assert "240 requests of the chosen cohort, arm and outcome, 116 are slow (End to" in chosen
     assert "Enter a number of milliseconds above 0" in page(**{"from": "fast"})
     assert "0 are slow (End to end ≥ 9" in page(**{"from": "9000"})
     assert "2 are slow" in page(show="Failed", **{"from": "1"})

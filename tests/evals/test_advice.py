@@ -16,6 +16,7 @@ from draftgate.commands import app
 from evals import advice
 from evals.advice.observed import e2e_ratios, speedup
 from evals.advice.records import Action
+from evals.advice.report import prediction_note
 
 BASE_S, TTFT_S, TOKENS = 0.010, 0.05, 61
 ANSWERS_POLICY = """
@@ -166,7 +167,9 @@ def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) ->
     assert scope_of(found, "chat").action is Action.KEEP
     json_scope = scope_of(found, "json")
     assert json_scope.action is Action.DISABLE
-    assert json_scope.reason.startswith("the verdict says no: answers got worse; its speed: 2.")
+    assert json_scope.reason.startswith(
+        "the verdict says no: answers got worse; its speed: 51 % faster"
+    )
     assert scope_of(found, None).action is Action.DISABLE
     assert found.default is Arm.BASELINE
     assert [(r.to, r.cohort) for r in found.routes] == [(Arm.CANDIDATE, "chat")]
@@ -238,8 +241,22 @@ def test_too_few_pairs_say_how_many_are_missing(stored, rollout) -> None:
     """Below 30 prompts nothing is advised."""
     found = stored(rollout(prompts=12))
     assert {s.action for s in found.scopes} == {Action.UNKNOWN}
-    assert found.scopes[0].missing[0] == ("18 more prompts that both arms answered (30 at least)")
+    assert found.scopes[0].missing[0] == (
+        "18 more prompts that both arms answered, to have the 30 that advice needs"
+    )
     assert found.routes == ()
+
+
+def test_a_prediction_beyond_the_observed_limits_is_explained(stored, rollout) -> None:
+    """It names the scopes of which it holds, and says nothing of a prediction within limits."""
+    (every, chat) = stored(rollout("chat")).scopes
+    seen = chat.tpot_speedup
+    assert seen is not None
+    within = replace(chat, predicted_tpot_speedup=seen.estimate)
+    assert prediction_note([within]) is None
+    note = prediction_note([within, replace(every, predicted_tpot_speedup=2 * seen.estimate)])
+    assert note is not None
+    assert "outside the observed limits in all: " in note
 
 
 def test_without_counts_speed_is_observed_and_nothing_forecast(stored, rollout) -> None:
