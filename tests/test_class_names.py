@@ -15,5 +15,5 @@ def test_no_class_name_stands_for_two_classes() -> None:
     for file in (file for package in PACKAGES.split() for file in (ROOT / package).rglob("*.py")):
         for name in CLASS.findall(file.read_text()):
             places[name].append(str(file.relative_to(ROOT)))
-    assert len(places) > 1000
+    assert len(places) > 900
     assert {name: where for name, where in places.items() if len(where) > 1} == {}

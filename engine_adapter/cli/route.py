@@ -15,15 +15,10 @@ from engine_adapter.cli.options import Launch, usable
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Control
-from engine_adapter.router.routes_file import (
-    CollectorSection,
-    LimitSection,
-    Listen,
-    Routes,
-    Upstreams,
-)
+from engine_adapter.router.routes_file import Routes
 from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings
+from engine_adapter.routes import Section
 
 app = typer.Typer(add_completion=False)
 
@@ -86,7 +81,7 @@ def _overridden(
     launch: str | None,
     finish_s: float | None,
 ) -> Routes:
-    update: dict[str, CollectorSection | LimitSection | Listen | Upstreams] = {}
+    update: dict[str, Section] = {}
     if launch is not None:
         update["upstreams"] = routes.upstreams.launched(launch)
     if collector is not None:

@@ -14,9 +14,10 @@ from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.generation_spans import AttemptContext
 from engine_adapter.router.http1 import headers
+from engine_adapter.router.http1.engine_response import EngineResponse
 from engine_adapter.router.observer import AnswerObserver
 from engine_adapter.router.request_edit import edit_request
-from engine_adapter.router.transport import EngineRequest, Response
+from engine_adapter.router.transport import EngineRequest
 from engine_adapter.transport import failures
 
 Record = Callable[["Attempt"], None]
@@ -88,7 +89,7 @@ class Attempt:
         self._record = record
         self._deferred = deferred
         self._client: AnswerReceiver
-        self._response: Response | None = None
+        self._response: EngineResponse | None = None
         self._answers = False
         """Whether this arm is committed to answering."""
         self._finished = False
@@ -197,7 +198,7 @@ class Attempt:
                 raise self.seen.error
         self._commit()
 
-    async def _pass_document(self, response: Response) -> bool:
+    async def _pass_document(self, response: EngineResponse) -> bool:
         """Pass on an answer that is not a stream; return `False` if the other arm is to answer.
 
         It is parsed unless it is larger than `observed_bytes`.
@@ -229,7 +230,7 @@ class Attempt:
         self.seen.ended_s = time.perf_counter()
         return True
 
-    def _observe_document(self, response: Response, body: bytes, *, is_whole: bool) -> None:
+    def _observe_document(self, response: EngineResponse, body: bytes, *, is_whole: bool) -> None:
         """Observe an answer that is not a stream."""
         if not 200 <= response.status < 300:
             self.seen.error = failures.of_status(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol
 
 from collector.contract import Arm, to_document
 from engine_adapter.recording import GENERATION_PATHS
@@ -12,15 +11,8 @@ from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
 from engine_adapter.router.input_lengths import InputLengths
-from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.rules import Rules
-
-
-class StateSource(Protocol):
-    """Provides the newest switch and ramp, such as `SwitchFollower`."""
-
-    known: KnownState
-    trouble: str | None
+from engine_adapter.router.switch_follower import SwitchFollower
 
 
 class RolloutControl:
@@ -35,7 +27,7 @@ class RolloutControl:
         rules: Rules,
         cohorts: Cohorts,
         assignment: Assignment,
-        source: StateSource,
+        source: SwitchFollower,
         lengths: InputLengths,
         now: Callable[[], datetime],
     ) -> None:

@@ -12,17 +12,11 @@ from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
-from engine_adapter.router.control import RolloutControl, StateSource
+from engine_adapter.router.control import RolloutControl
 from engine_adapter.router.input_lengths import InputLengths
 from engine_adapter.router.routes_file import Routes, UpstreamSection
 from engine_adapter.router.rules import Rules
-from engine_adapter.router.settings import (
-    Breaker,
-    ClientKey,
-    RouterLimits,
-    RouterSettings,
-    Upstream,
-)
+from engine_adapter.router.settings import RouterSettings, Upstream
 from engine_adapter.router.switch_follower import SwitchFollower
 from engine_adapter.transport import Timeouts
 
@@ -34,10 +28,10 @@ def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> 
         candidate=_upstream(Arm.CANDIDATE, routes, environment),
         host=routes.listen.host,
         port=routes.listen.port,
-        client_keys=tuple(ClientKey(**key.model_dump()) for key in routes.client_keys),
+        client_keys=routes.client_keys,
         pass_headers=routes.pass_headers,
-        breaker=Breaker(**routes.breaker.model_dump()),
-        limits=RouterLimits(**routes.limits.model_dump()),
+        breaker=routes.breaker,
+        limits=routes.limits,
         collector_url=routes.collector.url,
         record_content=routes.collector.record_content,
     )
@@ -60,7 +54,7 @@ def follower_of(
     )
 
 
-def control_of(routes: Routes, source: StateSource) -> RolloutControl:
+def control_of(routes: Routes, source: SwitchFollower) -> RolloutControl:
     """Return the control that decides where requests go."""
     return RolloutControl(
         rollout=routes.rollout,

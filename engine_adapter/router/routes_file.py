@@ -15,13 +15,12 @@ from engine_adapter.router.decision import Mode
 from engine_adapter.router.input_lengths import InputTokensSection
 from engine_adapter.router.ramp import Percent, RampSection
 from engine_adapter.router.rules import RoutingRule
+from engine_adapter.router.settings import Breaker, ClientKey, RouterLimits, Seconds
 from engine_adapter.routes import HttpEngineName, LaunchName, Section
 from engine_adapter.validation import describe, read_yaml
 
 RolloutName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+")]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(gt=0)]
 
 
 class SpeculationSection(Section):
@@ -99,48 +98,6 @@ class CollectorSection(Section):
     """Whether spans carry prompts and answers, which evaluators need."""
 
 
-class ClientKeySection(Section):
-    """A key that clients may use."""
-
-    name: Annotated[str, Field(min_length=1, max_length=100)]
-    """Name of the key, unique in the file."""
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Hash of the key, in lower case, as `printf %s "$KEY" | sha256sum` prints it."""
-
-
-class BreakerSection(Section):
-    """When to stop sending to a failing upstream, and for how long."""
-
-    failures: Count = 5
-    """Consecutive failures that open the breaker."""
-    open_s: Seconds = 10.0
-    """Seconds for which it stays open."""
-
-
-class LimitSection(Section):
-    """Bounds on the router's resources; work beyond them is refused, or dropped and counted."""
-
-    body_bytes: Count = 64 << 20
-    """Size of a request; a larger one gets 413."""
-    read_bytes: Count = 2 << 20
-    """Size of a request that is parsed; a larger one goes to the baseline without rules or span."""
-    connections: Count = 8192
-    """Connections, at most half the open-file limit; beyond it, the one that waited longest for its
-    client closes."""
-    connections_per_address: Count = 4096
-    """Connections of one address, likewise."""
-    in_flight: Count = 4096
-    """Users' requests at once; beyond it, 503."""
-    mirrors: Count = 64
-    """Mirrored requests at once; more are dropped and counted."""
-    spans: Count = 8192
-    """Spans queued; more are dropped and counted."""
-    observed_bytes: Count = 4 << 20
-    """Size of an event or answer that is parsed for telemetry."""
-    finish_s: Seconds = 30.0
-    """Seconds for streams in flight after a stop."""
-
-
 class Routes(Section):
     """The whole routes file."""
 
@@ -181,13 +138,13 @@ class Routes(Section):
     """The address that the router listens on."""
     collector: CollectorSection = CollectorSection()
     """The collector that provides switch and ramp and receives the spans."""
-    client_keys: tuple[ClientKeySection, ...] = ()
+    client_keys: tuple[ClientKey, ...] = ()
     """Keys that clients may use; without any, everyone may ask."""
     pass_headers: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Further request headers to pass on."""
-    breaker: BreakerSection = BreakerSection()
+    breaker: Breaker = Breaker()
     """When to stop sending to a failing upstream."""
-    limits: LimitSection = LimitSection()
+    limits: RouterLimits = RouterLimits()
     """Bounds on the router's resources."""
     state_file: Annotated[str, Field(min_length=1)] | None = None
     """Holds the last known switch and ramp, one file per router; default: the routes file's name

@@ -1,11 +1,20 @@
-"""The router's deployment settings: address, upstreams, client keys and limits."""
+"""The router's deployment settings: address, upstreams, client keys and limits.
+
+Keys, breaker and limits are read from the routes file as they are.
+"""
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.engines.answer import SpeculationSetup
-from engine_adapter.routes import HttpEngineName
+from engine_adapter.routes import HttpEngineName, Section
 from engine_adapter.transport import Timeouts
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,49 +40,46 @@ class Upstream:
     """The route's price, as generations carry it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientKey:
-    """A key that clients may use, kept as a digest."""
+class ClientKey(Section):
+    """A key that clients may use."""
 
-    name: str
-    """Its owner, for logs and metrics."""
-    sha256: str = field(repr=False)
-    """SHA-256 of the key's text, in 64 lower-case hexadecimal digits."""
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    """Name of the key, unique in the file."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", repr=False)]
+    """Hash of the key, in lower case, as `printf %s "$KEY" | sha256sum` prints it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
+class Breaker(Section):
     """When to stop sending to a failing upstream, and for how long."""
 
-    failures: int = 5
+    failures: Count = 5
     """Consecutive failures that open the breaker."""
-    open_s: float = 10.0
-    """How long it stays open before one request tries again."""
+    open_s: Seconds = 10.0
+    """Seconds for which it stays open."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouterLimits:
+class RouterLimits(Section):
     """Bounds on the router's resources; work beyond them is refused, or dropped and counted."""
 
-    body_bytes: int = 64 << 20
-    """Largest request body; a larger one gets 413."""
-    read_bytes: int = 2 << 20
-    """Largest request body that is parsed for rules and spans. Larger ones, and those with very
-    many JSON values, go to the baseline unparsed: parsing them would delay streams."""
-    connections: int = 8192
-    """Client connections at once; beyond it, the one that waited longest for its client closes."""
-    connections_per_address: int = 4096
-    """The same per address; a proxy in front has one address for all its clients."""
-    in_flight: int = 4096
-    """Users' requests at once; further ones get 503."""
-    mirrors: int = 64
-    """Mirrored requests at once; beyond it, requests are not mirrored."""
-    spans: int = 8192
-    """Spans queued for the collector; beyond it, the newest is dropped."""
-    observed_bytes: int = 4 << 20
-    """Largest event or whole answer that is parsed for telemetry; larger ones pass unparsed."""
-    finish_s: float = 30.0
-    """How long streams in flight may continue after the router is told to stop."""
+    body_bytes: Count = 64 << 20
+    """Size of a request; a larger one gets 413."""
+    read_bytes: Count = 2 << 20
+    """Size of a request that is parsed; a larger one goes to the baseline without rules or span."""
+    connections: Count = 8192
+    """Connections, at most half the open-file limit; beyond it, the one that waited longest for its
+    client closes."""
+    connections_per_address: Count = 4096
+    """Connections of one address, likewise."""
+    in_flight: Count = 4096
+    """Users' requests at once; beyond it, 503."""
+    mirrors: Count = 64
+    """Mirrored requests at once; more are dropped and counted."""
+    spans: Count = 8192
+    """Spans queued; more are dropped and counted."""
+    observed_bytes: Count = 4 << 20
+    """Size of an event or answer that is parsed for telemetry."""
+    finish_s: Seconds = 30.0
+    """Seconds for streams in flight after a stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

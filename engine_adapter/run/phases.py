@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from collector.contract import Arm
 from engine_adapter.errors import RolloutFileError
@@ -33,45 +33,30 @@ class UntilDecided(NamedTuple):
     budget: Budget = Budget()
 
 
-class Phases(Protocol):
-    """Turns to answer, phase after phase."""
-
-    relaunches: bool
-    """Whether each phase has a launch of the servers of its own."""
-
-    @property
-    def current(self) -> Sequence[Turn] | None:
-        """The turns to answer now; `None` at the end."""
-
-    def time_limit(self) -> AbstractAsyncContextManager[object]:
-        """Return the context in which they are answered; it may end early."""
-
-    def advance(self, flush: Callable[[], None]) -> None:
-        """Go on to the next phase; `flush` delivers what was answered. May take seconds."""
-
-
 class AtOnce:
     """A single phase."""
 
     relaunches = False
+    """Whether each phase has a launch of the servers of its own."""
 
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self.current: Sequence[Turn] | None = turns
+    def __init__(self, turns: Sequence[Turn] | None) -> None:
+        self.current = turns
+        """The turns to answer now; `None` at the end."""
 
     def time_limit(self) -> AbstractAsyncContextManager[object]:
-        """Return a context without a limit."""
+        """Return the context in which they are answered; it may end early."""
         return nullcontext()
 
     def advance(self, flush: Callable[[], None]) -> None:  # noqa: ARG002  # delivered at the end
-        """End."""
+        """Go on to the next phase; `flush` delivers what was answered. May take seconds."""
         self.current = None
 
 
-class LookByLook:
+class LookByLook(AtOnce):
     """A phase for each look, until the run is decided or its budget is used up."""
 
     def __init__(self, plan: LookPlan, until: UntilDecided, open_turns: OpenTurns) -> None:
-        self.current: Sequence[Turn] | None = None
+        super().__init__(None)
         self.budget_reached = False
         self.relaunches = plan.relaunches
         self._plan, self._until, self._open_turns = plan, until, open_turns

@@ -25,7 +25,7 @@ from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
 from engine_adapter.run.look_plan import LookPlan
-from engine_adapter.run.phases import AtOnce, LookByLook, Phases, UntilDecided
+from engine_adapter.run.phases import AtOnce, LookByLook, UntilDecided
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.rollout_file import sessions as of_rollout
 from engine_adapter.run.schedule import Turn
@@ -186,7 +186,7 @@ class _Replay:
             arms=self._arms if self._made else {},
         )
 
-    async def _answer(self, served: Rollout, phases: Phases, opener: EngineOpener) -> None:
+    async def _answer(self, served: Rollout, phases: AtOnce, opener: EngineOpener) -> None:
         """Answer one launch's turns, phase after phase, and deliver them."""
         async with AsyncExitStack() as opened:
             sender = SpanSender(served.collector.url, stored=self._notes.stored)

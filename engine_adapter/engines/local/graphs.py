@@ -1,34 +1,27 @@
 """Run a function of tensors directly, or on CUDA capture it once as a graph and replay it."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 T = TypeVar("T")
 
 
-class GraphRunner(Protocol):
-    """Runs functions that depend only on their key and on tensors at fixed addresses."""
-
-    def run(self, key: Hashable, function: Callable[[], T]) -> T:
-        """Return the function's tensors, valid until the key's next run.
-
-        The function may be called more than once.
-        """
-        ...
-
-
 class Direct:
     """Calls the function each time."""
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
-        """Call the function."""
+        """Return the function's tensors, valid until the key's next run.
+
+        They depend only on the key and on tensors at fixed addresses. The function may be called
+        more than once.
+        """
         del key
         return function()
 
 
-class CudaGraphs:
+class CudaGraphs(Direct):
     """Captures a graph at each key's first run, so that a run is one launch, not a thousand.
 
     The graphs share a memory pool. That is safe because they run in the order of a step, draft then
@@ -62,6 +55,6 @@ class CudaGraphs:
         return graph, found
 
 
-def runner_for(device: torch.device) -> GraphRunner:
+def runner_for(device: torch.device) -> Direct:
     """Return the runner for the device."""
     return CudaGraphs(device) if device.type == "cuda" else Direct()
