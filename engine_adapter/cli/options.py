@@ -1,10 +1,12 @@
-"""Shared parts of the router's commands: arguments, error handling, the collector's client."""
+"""Shared parts of the commands: arguments, options, error handling."""
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, Final, NamedTuple
 
 import typer
+from rich.console import Console
 
 from collector.client import ClientError
 from collector.client.command_line import one_line_errors
@@ -14,6 +16,7 @@ from engine_adapter.routes import LAUNCH_NAME
 FAILED: Final = 1
 UNUSABLE: Final = 2
 UNDECIDED: Final = 3
+_INTERRUPTED: Final = 130
 
 RolloutName = Annotated[str, typer.Argument(metavar="ROLLOUT", help="Name of the rollout.")]
 
@@ -36,6 +39,20 @@ Launch = Annotated[
 def usable() -> AbstractContextManager[None]:
     """Turn an `AdapterError` or `ClientError` into one line and exit code 2."""
     return one_line_errors(AdapterError, ClientError)
+
+
+@contextmanager
+def usable_run(console: Console, again: str | None) -> Iterator[None]:
+    """Print errors and interruptions on one line, with the command that goes on, and exit."""
+    try:
+        yield
+    except AdapterError as exc:
+        console.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(UNUSABLE) from exc
+    except KeyboardInterrupt as exc:
+        words = "" if again is None else f"; {again} goes on"
+        console.print(f"stopped; what was answered is stored{words}", markup=False, soft_wrap=True)
+        raise typer.Exit(_INTERRUPTED) from exc
 
 
 class UntilDecidedOptions(NamedTuple):

@@ -18,7 +18,6 @@ from collector.contract import Arm
 from engine_adapter.cli import registration
 from engine_adapter.errors import PolicyRegistrationError, TelemetryError
 from engine_adapter.run import sweep
-from engine_adapter.run.replay import RunProgress
 from engine_adapter.run.rollout_file import Rollout
 from evals import policy as policies
 from evals.errors import EvalsError
@@ -57,29 +56,24 @@ def ends(text: str) -> tuple[float, float]:
 
 
 def search(
-    file: Path, rollout: Rollout, rates: tuple[float, float], say: Callable[[str], None]
+    file: Path,
+    rollout: Rollout,
+    rates: tuple[float, float],
+    *,
+    begin: sweep.Begin,
+    say: Callable[[str], None],
 ) -> Found:
     """Run rate after rate until each arm's greatest is found; raises `AdapterError`."""
-    name = registration.beside(file, rollout.policy)
     try:
-        policy = policies.by_name(name or "default")
+        policy = policies.by_name(registration.beside(file, rollout.policy) or "default")
         found = Found(wanted_share(policy), {})
     except EvalsError as exc:
         raise PolicyRegistrationError(f"--rates: {exc}") from exc
-
-    def begin(made: sweep.Configuration) -> None:
-        url, of = made.rollout.collector.url, made.rollout.rollout
-        say(registration.register_for_run(url, of, name, rollout.change))
-
-    def following() -> float | None:
-        return next_rate(found.probes, *rates)
-
-    def done(rate: float, made: sweep.Configuration) -> None:
-        found.at[rate] = _held(made.rollout, policy)
-        shares = ", ".join(f"{arm} {_shown(one)}" for arm, one in found.at[rate].items())
-        say(f"{rate:g} a second: {shares} good; wanted {found.wanted:.1%}")
-
-    sweep.run_rates(file, rollout, following, begin=begin, show=_show_nothing, done=done)
+    with sweep.at_rates(file, rollout, begin) as run_at:
+        while (rate := next_rate(found.probes, *rates)) is not None:
+            found.at[rate] = _held(run_at(rate).rollout, policy)
+            shares = ", ".join(f"{arm} {_shown(one)}" for arm, one in found.at[rate].items())
+            say(f"{rate:g} a second: {shares} good; wanted {found.wanted:.1%}")
     return found
 
 
@@ -91,10 +85,6 @@ def _held(rollout: Rollout, policy: Policy) -> dict[Arm, Held]:
         raise TelemetryError(f"{exc}; run again: what is stored is not asked twice") from exc
     except EvalsError as exc:
         raise PolicyRegistrationError(f"--rates: {exc}") from exc
-
-
-def _show_nothing(_made: sweep.Configuration, _step: RunProgress) -> None:
-    """Show nothing."""
 
 
 def print_found(found: Found, *, as_json: bool) -> None:

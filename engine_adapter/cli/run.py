@@ -2,9 +2,10 @@
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +22,8 @@ from rich.progress import (
 
 from collector.contract import Arm
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import FAILED, UNUSABLE, Launch, UntilDecidedOptions
+from engine_adapter.cli.options import FAILED, Launch, UntilDecidedOptions, usable_run
 from engine_adapter.engines import EngineOpener
-from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
@@ -35,8 +35,6 @@ from engine_adapter.run.telemetry import require_collector
 
 if TYPE_CHECKING:
     from engine_adapter.cli.until_decided import Decided, Judge
-
-_INTERRUPTED = 130
 
 app = typer.Typer(add_completion=False)
 
@@ -123,23 +121,25 @@ def run(  # noqa: PLR0913  # one argument an option
     Example: draftgate run rollout.yaml --until-decided --budget 2h
     """
     errors = Console(stderr=True)
+    say = partial(errors.print, markup=False, soft_wrap=True)
     looking = UntilDecidedOptions(budget, control, rescore, rescore_draft)
     if not until_decided and (given := looking.given):
         raise typer.BadParameter("goes with --until-decided", param_hint=given)
     again = f"draftgate run {file}{' --until-decided' if until_decided else ''}" if keep else None
-    with _usable(errors, again):
-        rollout = _read(file, collector, launch)
+    with usable_run(errors, again):
+        rollout = read_overridden(file, collector, launch)
         require_collector(rollout.collector.url)  # before a server or a model is started
         notes = journal.unwritten()
         if keep:
             notes = journal.open_beside(file, rollout, fresh=fresh, until_decided=until_decided)
         chosen = policy or registration.beside(file, rollout.policy)
         with closing(notes), terminated_as_interrupted():
-            said = registration.register_for_run(
-                rollout.collector.url, rollout.rollout, chosen, rollout.change, rollout.family
+            say(
+                registration.register_for_run(
+                    rollout.collector.url, rollout.rollout, chosen, rollout.change, rollout.family
+                )
             )
-            errors.print(said, markup=False, soft_wrap=True)
-            judge = _judge(rollout, chosen, looking, errors) if until_decided else None
+            judge = _judge(rollout, chosen, looking, say) if until_decided else None
             counts = replay_with_progress(
                 rollout,
                 errors,
@@ -152,14 +152,17 @@ def run(  # noqa: PLR0913  # one argument an option
         typer.echo(_as_json(rollout, counts, decided))
     else:
         typer.echo(_in_words(rollout, counts, following=decided is None))
-    _print_doubts(counts, errors)
+    for words in counts.suspicions:
+        say(f"suspected: {words}", style="yellow")
+    for words in counts.failures:
+        say(f"error: {words}", style="red")
     if decided is not None:
         decided.end(budget_reached=counts.budget_reached, quiet=as_json)
     if counts.failures:
         raise typer.Exit(FAILED)
 
 
-def _read(file: Path, collector: str | None, launch: str | None) -> Rollout:
+def read_overridden(file: Path, collector: str | None, launch: str | None = None) -> Rollout:
     """Read a rollout file, with the options that win over it."""
     rollout = rollout_file.read(file)
     if collector is not None:
@@ -168,35 +171,11 @@ def _read(file: Path, collector: str | None, launch: str | None) -> Rollout:
     return rollout if launch is None else rollout_file.with_launch(rollout, launch)
 
 
-@contextmanager
-def _usable(console: Console, again: str | None) -> Iterator[None]:
-    """Print errors and interruptions on one line, with the command that goes on, and exit."""
-    try:
-        yield
-    except AdapterError as exc:
-        console.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(UNUSABLE) from exc
-    except KeyboardInterrupt as exc:
-        words = "" if again is None else f"; {again} goes on"
-        console.print(f"stopped; what was answered is stored{words}", markup=False, soft_wrap=True)
-        raise typer.Exit(_INTERRUPTED) from exc
-
-
-def _print_doubts(counts: RunCounts, console: Console) -> None:
-    for words in counts.suspicions:
-        console.print(f"suspected: {words}", style="yellow", markup=False, soft_wrap=True)
-    for words in counts.failures:
-        console.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
-
-
 def _judge(
-    rollout: Rollout, policy: str | None, given: UntilDecidedOptions, console: Console
+    rollout: Rollout, policy: str | None, given: UntilDecidedOptions, say: Callable[[str], None]
 ) -> "Judge":
     # Imported here: it imports `evals`, which takes a second.
     from engine_adapter.cli.until_decided import Judge  # noqa: PLC0415
-
-    def say(words: str) -> None:
-        console.print(words, markup=False, soft_wrap=True)
 
     return Judge(rollout, policy, given, say)
 

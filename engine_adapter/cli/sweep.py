@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from engine_adapter.cli import registration
-from engine_adapter.cli.run import terminated_as_interrupted
-from engine_adapter.errors import AdapterError
-from engine_adapter.run import rollout_file, sweep_table
+from engine_adapter.cli.options import usable_run
+from engine_adapter.cli.run import read_overridden, terminated_as_interrupted
 from engine_adapter.run import sweep as sweeps
-from engine_adapter.run.replay import RunCounts, RunProgress
-from engine_adapter.run.rollout_file import CollectorAddress, Rollout
+from engine_adapter.run import sweep_table
+from engine_adapter.run.replay import RunProgress
+from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.sweep import Configuration, Plan
 from engine_adapter.run.sweep_table import Row
 
@@ -73,53 +75,60 @@ def sweep(  # one argument per option
     Example: draftgate sweep rollout.yaml --concurrency 1,8,32
     """
     errors = Console(stderr=True)
-    try:
-        rollout = rollout_file.read(file)
-        if collector is not None:
-            address = CollectorAddress(url=collector)
-            rollout = rollout.model_copy(update={"collector": address})
+    say = partial(errors.print, markup=False, soft_wrap=True)
+    with usable_run(errors, "the same command"):
+        rollout = read_overridden(file, collector)
+        begin = _registering(file, rollout, say)
         if rates is not None:
-            _search(file, rollout, rates, given=(k, concurrency, url), as_json=as_json)
+            given = any((k, concurrency, url))
+            _search(file, rollout, rates, begin=begin, say=say, given=given, as_json=as_json)
             return
         ks = [None] if k is None else _numbers(k, "--k", least=0)
         plan = Plan(ks, _numbers(concurrency or "1", "--concurrency", least=1), _urls(url))
         with terminated_as_interrupted():
-            rows = _rows(file, rollout, plan, errors)
-    except AdapterError as exc:
-        errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(2) from exc
-    except KeyboardInterrupt as exc:
-        errors.print("stopped; what was answered is stored; the same command goes on")
-        raise typer.Exit(130) from exc
+            rows = _rows(file, rollout, plan, begin, errors)
     if as_json:
         typer.echo(json.dumps([row._asdict() for row in rows]))
     else:
         _print(rows, rollout.collector.url)
 
 
+def _registering(file: Path, rollout: Rollout, say: Callable[[str], None]) -> sweeps.Begin:
+    """Return a function that registers the file's policy for a configuration, and says so."""
+    policy, url = registration.beside(file, rollout.policy), rollout.collector.url
+
+    def begin(made: Configuration) -> None:
+        say(registration.register_for_run(url, made.rollout.rollout, policy, rollout.change))
+
+    return begin
+
+
 def _search(
-    file: Path, rollout: Rollout, rates: str, *, given: tuple[object, ...], as_json: bool
+    file: Path,
+    rollout: Rollout,
+    rates: str,
+    *,
+    begin: sweeps.Begin,
+    say: Callable[[str], None],
+    given: bool,
+    as_json: bool,
 ) -> None:
     """Search each arm's greatest rate that holds, and print it."""
-    if any(given):
+    if given:
         raise typer.BadParameter(
             "stands without --k, --concurrency and --url", param_hint="--rates"
         )
     # Imported here: it imports `evals`, which takes a second.
     from engine_adapter.cli import rate_search  # noqa: PLC0415
 
-    console = Console(stderr=True)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
-
     with terminated_as_interrupted():
-        found = rate_search.search(file, rollout, rate_search.ends(rates), say)
+        found = rate_search.search(file, rollout, rate_search.ends(rates), begin=begin, say=say)
     rate_search.print_found(found, as_json=as_json)
 
 
-def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Row]:
-    made: list[Configuration] = []
+def _rows(
+    file: Path, rollout: Rollout, plan: Plan, begin: sweeps.Begin, console: Console
+) -> list[Row]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -133,19 +142,7 @@ def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Ro
             text = f"{rollout.rollout} {configuration.label}"
             bar.update(task, completed=step.done, total=step.total, description=text)
 
-        def done(configuration: Configuration, _counts: RunCounts) -> None:
-            made.append(configuration)
-
-        policy = registration.beside(file, rollout.policy)
-
-        def begin(configuration: Configuration) -> None:
-            name = configuration.rollout.rollout
-            said = registration.register_for_run(
-                rollout.collector.url, name, policy, rollout.change
-            )
-            console.print(said, markup=False, soft_wrap=True)
-
-        sweeps.run(file, rollout, plan, begin=begin, show=show, done=done)
+        made = list(sweeps.run(file, rollout, plan, begin=begin, show=show))
     return [sweep_table.row(configuration, rollout.collector.url) for configuration in made]
 
 

@@ -22,7 +22,7 @@ class SpeculationSetup:
     on: bool | None = None
     """`None` if the engine does not report it; a missing count is zero only if this is true."""
     configured: Speculation = field(default_factory=Speculation)
-    """Method, draft model, k and lossless, if known; no counts."""
+    """Method, draft model, k and lossless (false if acceptance is relaxed), if known; no counts."""
     fixed_width: int | None = None
     """Draft tokens proposed by every verify step; `None` if steps may differ."""
 

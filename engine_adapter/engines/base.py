@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.answer import Answer, SpeculationSetup
 from engine_adapter.messages import Message
 
 
@@ -98,12 +98,7 @@ class Probe:
     """What a running engine reports about itself; `None` is unknown."""
 
     version: str | None = None
-    speculates: bool | None = None
-    speculation_method: str | None = None
-    draft_model: str | None = None
-    num_speculative_tokens: int | None = None
-    lossless: bool | None = None
-    """False if relaxed acceptance is on."""
+    setup: SpeculationSetup = field(default_factory=SpeculationSetup)
     synthetic_acceptance: bool | None = None
     """True if acceptance is simulated (a benchmark option); the answers are then worthless."""
     prefix_cache: bool | None = None
@@ -138,6 +133,11 @@ class Probe:
     free_memory_bytes: int | None = None
     advice: tuple[str, ...] = ()
     """Sentences for the user: facts to know or settings to change."""
+
+    @property
+    def speculates(self) -> bool | None:
+        """Whether it speculates."""
+        return self.setup.on
 
 
 Item = Sent | Chunk | Answer

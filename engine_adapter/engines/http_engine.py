@@ -5,6 +5,7 @@ it, provided that no other request ran; otherwise they stay absent.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,27 +17,29 @@ from engine_adapter.engines.answer import (
     Answer,
     AnswerReader,
     OutputPart,
-    SpeculationSetup,
     require_whole,
 )
 from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
-from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_transient
+from engine_adapter.engines.introduction import (
+    QUESTION,
+    as_listed,
+    check_model,
+    fingerprint,
+    is_transient,
+)
 from engine_adapter.engines.json_fields import JsonObject
-from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
 from engine_adapter.engines.self_description import (
     MODELS,
-    Description,
     SelfDescription,
     documents_of,
     metrics_of,
     server_root,
 )
-from engine_adapter.engines.served_model import served_model
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
-from engine_adapter.transport import EventStream, HttpClient, JsonEvent, RecognizedEvents
+from engine_adapter.transport import EventStream, HttpClient, JsonEvent, RecognizedEvents, Timeouts
 
 ROUTE = "/chat/completions"
 _SCRAPES = 6
@@ -58,7 +61,7 @@ class HttpEngine:
     def __init__(self, route: HttpRoute, client: HttpClient) -> None:
         self.route = route
         self.client = client
-        self._description = Description(probe=Probe(), setup=SpeculationSetup())
+        self._probe = Probe()
         self.info = EngineInfo(
             provider=self.reader.provider, model=route.model, version=None, fingerprint=""
         )
@@ -70,7 +73,7 @@ class HttpEngine:
     @classmethod
     async def open(cls, route: HttpRoute) -> Self:
         """Return the engine after probing it; raises `EngineSetupError` if it is unusable."""
-        client = client_of(route)
+        client = _client_of(route)
         engine = cls(route, client)
         try:
             await engine._read_description()
@@ -81,19 +84,16 @@ class HttpEngine:
 
     async def probe(self) -> Probe:
         """Return what the engine reported when the route was opened."""
-        return self._description.probe
+        return self._probe
 
     async def close(self) -> None:
         """Close the connections."""
         await self.client.close()
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Interpret the engine's self-description."""
-        return Description(
-            probe=Probe(metrics_url=said.metrics_url, prefix_cache=said.reuses_prefixes),
-            setup=SpeculationSetup(),
-        )
+        return Probe(metrics_url=said.metrics_url, prefix_cache=said.reuses_prefixes)
 
     def request_body(self, request: Request) -> dict[str, Any]:  # Any: JSON values
         """Return the request's body."""
@@ -105,7 +105,7 @@ class HttpEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent`, the chunks, and the `Answer`; raises `GenerationError`."""
-        reader, body = self.reader(self._description.setup), self.request_body(request)
+        reader, body = self.reader(self._probe.setup), self.request_body(request)
         self._in_flight += 1
         self._overlapped += self._in_flight > 1
         overlapped = self._overlapped
@@ -161,7 +161,7 @@ class HttpEngine:
             counts = request_counts(before, after, self.counters, answer.output_tokens)
             if counts is not None and any(count is not None for count in counts):
                 scraped = replace(
-                    answer.speculation or self._description.setup.configured,
+                    answer.speculation or self._probe.setup.configured,
                     source=CountSource.SCRAPE.value,
                     **counts._asdict(),
                 )
@@ -170,7 +170,7 @@ class HttpEngine:
         return answer
 
     async def _scrape(self) -> Scrape | None:
-        url = self._description.probe.metrics_url
+        url = self._probe.metrics_url
         return await metrics_of(self.client, url) if url is not None else None
 
     async def _read_description(self) -> None:
@@ -178,20 +178,16 @@ class HttpEngine:
             said = await self._self_description()
         except GenerationError as exc:
             raise EngineSetupError(str(exc)) from exc
-        found = self.interpret(said)
-        listed = served_model(said.of(MODELS), self.route.model)
-        self._description = replace(found, probe=replace(found.probe, **listed._asdict()))
+        self._probe = as_listed(self.interpret(said), said.of(MODELS), self.route.model)
         self.info = replace(
             self.info,
-            version=self._description.probe.version,
-            fingerprint=fingerprint(self.route, identity(self._description.probe)),
+            version=self._probe.version,
+            fingerprint=fingerprint(self.route, self._probe),
         )
         counted = said.again is not None and _is_counted(said.again)
         self._before = said.metrics
         self._scrapes = (
-            said.metrics is not None
-            and not counted
-            and self._description.probe.speculates is not False
+            said.metrics is not None and not counted and self._probe.speculates is not False
         )
 
     async def _self_description(self) -> SelfDescription:
@@ -225,6 +221,25 @@ class HttpEngine:
                 return None
             raise
         return reader.answer()
+
+
+def _client_of(route: HttpRoute) -> HttpClient:
+    """Return the route's HTTP client; raises `EngineSetupError` if its key's variable is unset."""
+    headers = dict(route.headers)
+    if route.api_key_env is not None:
+        key = os.environ.get(route.api_key_env)
+        if not key:
+            raise EngineSetupError(
+                f"api_key_env: the environment variable {route.api_key_env} is not set; "
+                "export the key under that name"
+            )
+        headers["authorization"] = f"Bearer {key}"
+    timeouts = Timeouts(
+        first_byte_s=route.first_byte_timeout_s,
+        idle_s=route.idle_timeout_s,
+        total_s=route.timeout_s,
+    )
+    return HttpClient(route.url, headers=headers, timeouts=timeouts)
 
 
 def _chunk(

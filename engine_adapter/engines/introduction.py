@@ -1,11 +1,15 @@
-"""The short question asked before a run, and checks on its answers: model, identity, failures."""
+"""The short question asked before a run, and the server's identity: its model, its fingerprint."""
 
+import hashlib
+import json
+from dataclasses import replace
 from http import HTTPStatus
 
 from engine_adapter.engines.base import Probe, Request
-from engine_adapter.engines.json_fields import objects, text
+from engine_adapter.engines.json_fields import count, objects, text
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.messages import Message
+from engine_adapter.routes import HttpRoute
 
 QUESTION = Request(
     messages=(Message(role="user", content="Count: one two three one two three one two"),),
@@ -47,14 +51,35 @@ def check_model(models: object, wanted: str, url: str) -> None:
         )
 
 
-def identity(probe: Probe) -> dict[str, object]:
-    """Return the fields of a probe that identify an engine, without its address or free memory."""
-    return {
+_OWNERS = ("vllm", "sglang", "llamacpp", "lmdeploy", "tensorrt_llm")
+"""Engines that name themselves as the owner of their models."""
+
+
+def as_listed(probe: Probe, models: object, name: str) -> Probe:
+    """Return the probe with what the server's list of models says of this one."""
+    for entry in objects(models, "data"):
+        if text(entry, "id") == name:
+            owner = text(entry, "owned_by")
+            return replace(
+                probe,
+                served_by=owner if owner in _OWNERS else None,
+                target=text(entry, "root"),
+                target_parameters=count(entry, "meta", "n_params"),
+            )
+    return probe
+
+
+def fingerprint(route: HttpRoute, probe: Probe) -> str:
+    """Return a SHA-256 over what identifies an engine, without its address or free memory."""
+    asked = route.model_dump(mode="json", include={"engine", "model", "extra_body"})
+    said = probe.setup.configured
+    facts = {
         "version": probe.version,
-        "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],
-        "lossless": probe.lossless,
+        "speculation": [said.method, said.draft_model, said.num_speculative_tokens],
+        "lossless": said.lossless,
         "dtype": probe.dtype,
         "target": [probe.target, probe.target_parameters],
         "quantization": [probe.quantization, probe.kv_cache_dtype],
         "tokenizer": probe.tokenizer_digest,
     }
+    return hashlib.sha256(json.dumps([asked, facts], sort_keys=True).encode()).hexdigest()

@@ -29,7 +29,7 @@ from engine_adapter.engines.json_fields import (
     within,
 )
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import SelfDescription
 
 
 class Totals(NamedTuple):
@@ -150,20 +150,18 @@ class LlamaCppEngine(HttpEngine):
 
     def sampler(self, body: JsonObject) -> str | None:
         """Return the sampler, whose steps and their order a request may set as well."""
-        probe = self._description.probe
+        probe = self._probe
         order = _sampling_order(body.get("samplers")) or probe.sampling_order
         return sampling.written(body, probe.sampling_defaults, order) if order else None
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Read the build from `/props`, and from `/slots` whether and how it speculates."""
         props, slots = said.of("/props"), objects(said.documents, "/slots")
         speculates = _speculates(slots)
-        configured = Speculation(method=_method(slots))
-        probe = Probe(
+        return Probe(
             version=_version(props),
-            speculates=speculates,
-            speculation_method=configured.method,
+            setup=SpeculationSetup(on=speculates, configured=Speculation(method=_method(slots))),
             prefix_cache=_reuses(said.again),
             per_request_metrics=said.again is not None and said.again.prefill_s is not None,
             metrics_url=said.metrics_url,
@@ -175,9 +173,6 @@ class LlamaCppEngine(HttpEngine):
                 within(props, "default_generation_settings", "params", "samplers")
             ),
             advice=tuple(_advice(said, speculates=speculates)),
-        )
-        return Description(
-            probe=probe, setup=SpeculationSetup(on=speculates, configured=configured)
         )
 
 

@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription, metered
+from engine_adapter.engines.self_description import SelfDescription, metered
 
 
 class LmdeployReader(AnswerReader):
@@ -33,7 +34,7 @@ class LmdeployEngine(HttpEngine):
     counters = COUNTERS
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Report speculation once a draft was counted; no route gives the version."""
         advice = (
             "LMDeploy counts draft tokens in /metrics alone: run with concurrency 1 to have each "

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from collector.contract import Speculation
+from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.engines.base import EngineInfo, Probe
 from engine_adapter.engines.model_folder import (
     LoadedModel,
@@ -64,15 +65,12 @@ class ModelPair(NamedTuple):
 
     def probe(self, route: InProcessRoute, configured: Speculation | None, version: str) -> Probe:
         """Return the properties of the loaded models, under the speculation that is configured."""
-        said = configured or Speculation()
         config = self.target.model.config
         return Probe(
             version=version,
-            speculates=configured is not None,
-            speculation_method=said.method,
-            draft_model=said.draft_model,
-            num_speculative_tokens=said.num_speculative_tokens,
-            lossless=said.lossless,
+            setup=SpeculationSetup(
+                on=configured is not None, configured=configured or Speculation()
+            ),
             synthetic_acceptance=False,
             prefix_cache=False,
             per_request_metrics=True,

@@ -6,10 +6,10 @@
 
 from typing import ClassVar
 
-from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
+from engine_adapter.engines.answer import AnswerReader
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import SelfDescription
 
 
 class OpenAIReader(AnswerReader):
@@ -26,13 +26,11 @@ class OpenAIEngine(HttpEngine):
     metrics_route: ClassVar[str | None] = None
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Advise that such a server reports no speculation counts."""
         del said
         advice = (
             "engine: openai knows no engine's own counts; name the engine (vllm, sglang, "
             "llamacpp, …) to have its acceptance recorded"
         )
-        return Description(
-            probe=Probe(per_request_metrics=False, advice=(advice,)), setup=SpeculationSetup()
-        )
+        return Probe(per_request_metrics=False, advice=(advice,))

@@ -38,31 +38,27 @@ class SelfDescription:
         return True if cached else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """A self-description as interpreted for one engine."""
-
-    probe: Probe
-    setup: SpeculationSetup
-
-
 def metered(
     said: SelfDescription, counter: str, advice: str, *, version: str | None = None
-) -> Description:
+) -> Probe:
     """Interpret an engine that reports speculation only by a counter of its metrics.
 
     It is known to speculate once that has counted.
     """
     counted = said.metrics.total(counter) if said.metrics is not None else None
-    probe = Probe(
+    return Probe(
         version=version,
-        speculates=True if counted else None,
+        setup=SpeculationSetup(on=True if counted else None),
         prefix_cache=said.reuses_prefixes,
         per_request_metrics=False,
         metrics_url=said.metrics_url,
         advice=(advice,),
     )
-    return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+
+
+def folder_name(path: str | None) -> str | None:
+    """Return the last part of a model's path or name."""
+    return path.rstrip("/").rsplit("/", 1)[-1] if path else None
 
 
 def server_root(url: str) -> str:

@@ -19,7 +19,7 @@ from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, counts, number, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription
+from engine_adapter.engines.self_description import SelfDescription, folder_name
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class SglangEngine(HttpEngine):
     """The current and the old name of one route."""
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Read the flags; several of them change the meaning of acceptance."""
         flags = _flags(said)
         speculates = "speculative_algorithm" in flags and bool(flags["speculative_algorithm"])
@@ -139,17 +139,13 @@ class SglangEngine(HttpEngine):
         width = _fixed_width(flags)
         configured = Speculation(
             method=_METHODS.get(str(flags.get("speculative_algorithm")).upper()) if on else None,
-            draft_model=_folder(text(flags, "speculative_draft_model_path")) if on else None,
+            draft_model=folder_name(text(flags, "speculative_draft_model_path")) if on else None,
             num_speculative_tokens=width,
             lossless=False if _relaxed(flags) else None,
         )
-        probe = Probe(
+        return Probe(
             version=text(flags, "version"),
-            speculates=on,
-            speculation_method=configured.method,
-            draft_model=configured.draft_model,
-            num_speculative_tokens=width,
-            lossless=configured.lossless,
+            setup=SpeculationSetup(on=on, configured=configured, fixed_width=width),
             prefix_cache=_radix_cache(flags),
             per_request_metrics=on
             and said.again is not None
@@ -160,8 +156,6 @@ class SglangEngine(HttpEngine):
             quantization=text(flags, "quantization"),
             advice=tuple(_advice(said, flags, on=on, width=width)),
         )
-        setup = SpeculationSetup(on=on, configured=configured, fixed_width=width)
-        return Description(probe=probe, setup=setup)
 
 
 _METHODS = {
@@ -206,10 +200,6 @@ def _relaxed(flags: JsonObject) -> bool:
 def _radix_cache(flags: JsonObject) -> bool | None:
     disabled = flags.get("disable_radix_cache")
     return not disabled if isinstance(disabled, bool) else None
-
-
-def _folder(path: str | None) -> str | None:
-    return path.rstrip("/").rsplit("/", 1)[-1] if path else None
 
 
 def _advice(

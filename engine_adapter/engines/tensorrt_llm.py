@@ -7,10 +7,11 @@ iterations, and it is not documented whether the prefill is one of them.
 from typing import ClassVar
 
 from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import text
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription, metered
+from engine_adapter.engines.self_description import SelfDescription, metered
 
 
 class TensorRtLlmReader(AnswerReader):
@@ -39,7 +40,7 @@ class TensorRtLlmEngine(HttpEngine):
     own_routes = ("/version",)
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Read the version; speculation is visible only after a draft was counted."""
         advice = (
             "TensorRT-LLM counts draft tokens in /prometheus/metrics alone: run with concurrency 1 "

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
+from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Description, SelfDescription, metered
+from engine_adapter.engines.self_description import SelfDescription, metered
 
 
 class TgiReader(AnswerReader):
@@ -86,7 +87,7 @@ class TgiEngine(HttpEngine):
     own_routes = ("/info",)
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Read the version; speculation is visible only after a draft token was accepted."""
         advice = (
             "TGI counts accepted tokens in /metrics alone, and proposed tokens nowhere: run with "
@@ -95,4 +96,4 @@ class TgiEngine(HttpEngine):
         version = text(said.of("/info"), "version")
         found = metered(said, COUNTERS.accepted or "", advice, version=version)
         context_length = count(said.of("/info"), "max_total_tokens")
-        return replace(found, probe=replace(found.probe, context_length=context_length))
+        return replace(found, context_length=context_length)

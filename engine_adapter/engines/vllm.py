@@ -22,7 +22,7 @@ from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, counts, seconds, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import MODELS, Description, SelfDescription
+from engine_adapter.engines.self_description import MODELS, SelfDescription, folder_name
 
 
 class VllmReader(AnswerReader):
@@ -105,24 +105,20 @@ class VllmEngine(HttpEngine):
     """The second exists only with VLLM_SERVER_DEV_MODE=1; it has the acceptance flags."""
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Description:
+    def interpret(cls, said: SelfDescription) -> Probe:
         """Read the version, speculation, and whether requests have metrics."""
         flags = within(said.of(cls.own_routes[1]), "vllm_config", "speculative_config")
         speculates = _speculates(said)
         rule = text(flags, "rejection_sample_method")
         configured = Speculation(
             method=text(flags, "method"),
-            draft_model=_folder(text(flags, "model")),
+            draft_model=folder_name(text(flags, "model")),
             num_speculative_tokens=count(flags, "num_speculative_tokens") or _reported_width(said),
             lossless=_LOSSLESS.get(rule) if rule is not None else None,
         )
-        probe = Probe(
+        return Probe(
             version=text(said.of("/version"), "version"),
-            speculates=speculates,
-            speculation_method=configured.method,
-            draft_model=configured.draft_model,
-            num_speculative_tokens=configured.num_speculative_tokens,
-            lossless=configured.lossless,
+            setup=SpeculationSetup(on=speculates, configured=configured),
             synthetic_acceptance=rule == "synthetic" if rule is not None else None,
             prefix_cache=said.reuses_prefixes or _prefix_caching(said),
             per_request_metrics=_is_timed(said),
@@ -130,9 +126,6 @@ class VllmEngine(HttpEngine):
             context_length=count(said.of(MODELS), "data", 0, "max_model_len"),
             kv_cache_dtype=_cache_dtype(said),
             advice=tuple(_advice(said, speculates=speculates, rule=rule)),
-        )
-        return Description(
-            probe=probe, setup=SpeculationSetup(on=speculates, configured=configured)
         )
 
 
@@ -168,10 +161,6 @@ def _prefix_caching(said: SelfDescription) -> bool | None:
 def _cache_dtype(said: SelfDescription) -> str | None:
     metrics = said.metrics
     return None if metrics is None else metrics.label("vllm:cache_config_info", "cache_dtype")
-
-
-def _folder(path: str | None) -> str | None:
-    return path.rstrip("/").rsplit("/", 1)[-1] if path else None
 
 
 def _advice(said: SelfDescription, *, speculates: bool | None, rule: str | None) -> Iterator[str]:

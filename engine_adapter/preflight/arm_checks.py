@@ -119,7 +119,7 @@ def _acceptance(arm: ArmFacts) -> Iterator[PreflightFinding]:
             evidence=arm.where,
             fix="start the server without its benchmark option for synthetic acceptance",
         )
-    elif arm.probe.lossless is False:
+    elif arm.probe.setup.configured.lossless is False:
         yield warning(
             "lossy",
             f"the {arm.name} accepts draft tokens that the target would not have produced",

@@ -97,10 +97,11 @@ def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Prefligh
 def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[PreflightFinding]:
     """Yield a finding for an arm that speculates but should not, or the reverse."""
     if baseline.probe.speculates and change is Change.SPECULATION:
+        method = baseline.probe.setup.configured.method or "method unknown"
         yield warning(
             "baseline_speculates",
             "the baseline speculates too: the run compares two ways of speculating",
-            evidence=f"{baseline.where}: {baseline.probe.speculation_method or 'method unknown'}",
+            evidence=f"{baseline.where}: {method}",
             fix="name the change `draft_swap` if this is intended, or serve the baseline without "
             "speculation",
         )
@@ -144,12 +145,12 @@ def _shown(value: object) -> str:
 
 def _speculation(arm: ArmFacts) -> tuple[object, ...] | None:
     """Return the arm's method, draft model and draft length as far as known."""
-    probe = arm.probe
-    if probe.speculates is None:
+    if arm.probe.speculates is None:
         return None
-    if not probe.speculates:
+    if not arm.probe.speculates:
         return ("none",)
-    known = (probe.speculation_method, probe.draft_model, probe.num_speculative_tokens)
+    said = arm.probe.setup.configured
+    known = (said.method, said.draft_model, said.num_speculative_tokens)
     return tuple(value for value in known if value is not None) or None
 
 

@@ -143,10 +143,11 @@ def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> PreflightFinding
 
 
 def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
+    method = candidate.probe.setup.configured.method
     scheduling = [arm.probe.async_scheduling for arm in (baseline, candidate)]
     by_method = (
         candidate.route.engine == baseline.route.engine == "vllm"
-        and candidate.probe.speculation_method in _SYNCHRONOUS
+        and method in _SYNCHRONOUS
         and baseline.probe.speculates is False
         and None in scheduling
     )
@@ -155,6 +156,6 @@ def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFi
             "async_scheduling",
             "the candidate runs without asynchronous scheduling and the baseline with it: its "
             "cost would be counted against speculation",
-            evidence=f"vLLM, method {candidate.probe.speculation_method}",
+            evidence=f"vLLM, method {method}",
             fix="start the baseline with --no-async-scheduling, and read both results",
         )

@@ -1,8 +1,7 @@
 """A sweep: one rollout, with a name of its own, for each draft length and concurrency."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +10,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
 from engine_adapter.run import journal
-from engine_adapter.run.launches import Serve
-from engine_adapter.run.replay import RunCounts, RunProgress, replay
+from engine_adapter.run.replay import RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.server_process import all_serving, require_no_k, serving
 from engine_adapter.run.telemetry import require_collector
@@ -30,11 +28,6 @@ class Configuration(NamedTuple):
     """The suffix of the rollout's name."""
 
 
-def _label(k: int | None, concurrency: int) -> str:
-    """Return a suffix such as `k4-c8`, or `c8` without a k."""
-    return f"c{concurrency}" if k is None else f"k{k}-c{concurrency}"
-
-
 class Plan(NamedTuple):
     """The draft lengths and concurrencies of a sweep."""
 
@@ -45,13 +38,14 @@ class Plan(NamedTuple):
 
 
 Show = Callable[[Configuration, RunProgress], None]
-Done = Callable[[Configuration, RunCounts], None]
 Begin = Callable[[Configuration], None]
 """Called before a configuration's first request."""
 
 
-def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done) -> None:
-    """Run every configuration, or resume it; raises `AdapterError`.
+def run(
+    file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show
+) -> Iterator[Configuration]:
+    """Run every configuration, or resume it, and yield it; raises `AdapterError`.
 
     The baseline's server is started once, the candidate's once for each k. With k = 0 the
     candidate is the baseline's own route: an A/A control; without a k, the file's. If the load has
@@ -70,31 +64,43 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
     for k in plan.ks:  # raises before any server is started
         _candidate(rollout, k, plan.urls)
     require_collector(rollout.collector.url)
+    with contextlib.closing(_served_configurations(file, rollout, plan)) as configurations:
+        for made in configurations:
+            begin(made)
+            _run_one(file, made, opener, show)
+            yield made
+
+
+def _served_configurations(
+    file: Path, rollout: Rollout, plan: Plan
+) -> Generator[Configuration, None, None]:
+    """Yield each configuration while its servers run, unless each launch starts its own."""
     if rollout.load.launches > 1:
-        _run_by_launch(file, rollout, plan, begin=begin, show=show, done=done)
+        if plan.urls:
+            raise RolloutFileError(
+                f"{file}: load.launches: {rollout.load.launches}, and --url names servers that "
+                "nothing here starts; give a command with {k} under `start:`"
+            )
+        for k in plan.ks:
+            candidate = _candidate(rollout, k, plan.urls)
+            for concurrency in plan.concurrencies:
+                yield _configured(rollout, k, concurrency, rollout.baseline, candidate)
         return
     with _served(file, Arm.BASELINE, rollout.baseline, 0) as baseline:
         for k in plan.ks:
             route = baseline if k == 0 else _candidate(rollout, k, plan.urls)
-            with _served(file, Arm.CANDIDATE, route, k) as candidate:
+            with _served(file, Arm.CANDIDATE, route, k) as served:
                 for concurrency in plan.concurrencies:
-                    made = _configured(rollout, k, concurrency, baseline, candidate)
-                    begin(made)
-                    _run_one(file, made, opener, show, done)
+                    yield _configured(rollout, k, concurrency, baseline, served)
 
 
-def run_rates(  # one argument a step of the search
-    file: Path,
-    rollout: Rollout,
-    following: Callable[[], float | None],
-    *,
-    begin: Begin,
-    show: Show,
-    done: Callable[[float, Configuration], None],
-) -> None:
-    """Run the rates of `following` until it returns `None`, or resume them; raises `AdapterError`.
+@contextlib.contextmanager
+def at_rates(
+    file: Path, rollout: Rollout, begin: Begin
+) -> Iterator[Callable[[float], Configuration]]:
+    """Start both servers once, and yield a function that runs a rate, or resumes it.
 
-    Requests arrive at both arms at once, as a Poisson process. Both servers are started once.
+    Requests arrive at both arms at once, as a Poisson process. Raises `AdapterError`.
     """
     _require_searchable(file, rollout)
     candidate = _candidate(rollout, None, {})
@@ -104,11 +110,18 @@ def run_rates(  # one argument a step of the search
         _served(file, Arm.BASELINE, rollout.baseline, 0) as baseline,
         _served(file, Arm.CANDIDATE, candidate, None) as served,
     ):
-        while (rate := following()) is not None:
-            made = _at_rate(rollout, rate, baseline, served)
+
+        def run_at(rate: float) -> Configuration:
+            arrivals = {"mode": "poisson", "rate": rate, "concurrency": None}
+            label = f"r{rate:g}"
+            made = Configuration(
+                None, None, _varied(rollout, label, arrivals, baseline, served), label
+            )
             begin(made)
-            _run_one(file, made, opener, show, lambda _made, _counts: None)
-            done(rate, made)
+            _run_one(file, made, opener, lambda _made, _step: None)
+            return made
+
+        yield run_at
 
 
 def _require_searchable(file: Path, rollout: Rollout) -> None:
@@ -124,75 +137,42 @@ def _require_searchable(file: Path, rollout: Rollout) -> None:
         raise RolloutFileError(f"{file}: arms: --rates compares one candidate; give `candidate`")
 
 
-def _at_rate(rollout: Rollout, rate: float, baseline: Route, candidate: Route) -> Configuration:
-    arrivals = {"mode": "poisson", "rate": rate, "concurrency": None}
-    label = f"r{rate:g}"
+def _configured(
+    rollout: Rollout, k: int | None, concurrency: int, baseline: Route, candidate: Route
+) -> Configuration:
+    label = f"c{concurrency}" if k is None else f"k{k}-c{concurrency}"
+    load = {"concurrency": concurrency}
+    varied = _varied(rollout, label, load, baseline, candidate)
+    return Configuration(k, concurrency, varied, label)
+
+
+def _varied(
+    rollout: Rollout, label: str, load: Mapping[str, object], baseline: Route, candidate: Route
+) -> Rollout:
     update = {
         "rollout": f"{rollout.rollout}-{label}",
         "baseline": baseline,
         "candidate": candidate,
-        "load": rollout.load.model_copy(update=arrivals),
+        "load": rollout.load.model_copy(update=load),
     }
-    return Configuration(None, None, rollout.model_copy(update=update), label)
+    return rollout.model_copy(update=update)
 
 
-def _run_by_launch(
-    file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done
-) -> None:
-    """Start both servers for every launch of every configuration."""
-    if plan.urls:
-        raise RolloutFileError(
-            f"{file}: load.launches: {rollout.load.launches}, and --url names servers that nothing "
-            "here starts; give a command with {k} under `start:`"
-        )
-    opener = EngineOpener()
-    for k in plan.ks:
-        for concurrency in plan.concurrencies:
-            candidate = _candidate(rollout, k, plan.urls)
-            made = _configured(rollout, k, concurrency, rollout.baseline, candidate)
-            beside = file.with_name(f"{file.name}.{made.label}")
-            begin(made)
-            serve = partial(_launched, beside, made.rollout, k)
-            _run_one(file, made, opener, show, done, serve=serve)
-
-
-def _launched(
-    file: Path, rollout: Rollout, k: int | None, launch: int
-) -> contextlib.AbstractContextManager[Rollout]:
-    return all_serving(file, rollout, launch=launch, k=k or 0)
-
-
-def _configured(
-    rollout: Rollout, k: int | None, concurrency: int, baseline: Route, candidate: Route
-) -> Configuration:
-    update = {
-        "rollout": f"{rollout.rollout}-{_label(k, concurrency)}",
-        "baseline": baseline,
-        "candidate": candidate,
-        "load": rollout.load.model_copy(update={"concurrency": concurrency}),
-    }
-    return Configuration(k, concurrency, rollout.model_copy(update=update), _label(k, concurrency))
-
-
-def _run_one(
-    file: Path,
-    made: Configuration,
-    opener: EngineOpener,
-    show: Show,
-    done: Done,
-    serve: Serve | None = None,
-) -> None:
+def _run_one(file: Path, made: Configuration, opener: EngineOpener, show: Show) -> None:
     beside = file.with_name(f"{file.name}.{made.label}")
+
+    def serve(launch: int) -> contextlib.AbstractContextManager[Rollout]:
+        return all_serving(beside, made.rollout, launch=launch, k=made.k or 0)
+
     notes = journal.open_beside(beside, _without_ports(made.rollout), fresh=False)
     with contextlib.closing(notes):
-        counts = replay(
+        replay(
             made.rollout,
             opener=opener,
             notes=notes,
             progress=lambda step: show(made, step),
-            serve=serve,
+            serve=serve if made.rollout.load.launches > 1 else None,
         )
-    done(made, counts)
 
 
 def _without_ports(rollout: Rollout) -> Rollout:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from collector.contract import Arm, Speculation
 from draftgate.commands import app
 from engine_adapter.engines import Probe
+from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.preflight.arm_checks import of_arm, of_sampling
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.pair_checks import of_load
@@ -256,7 +257,9 @@ def arm_of(probe: Probe, drafted: Speculation | None = None) -> ArmFacts:
 def test_drafts_that_are_never_accepted_are_told(accepted: int | None, found: list[str]) -> None:
     """A warning with the share; a healthy draft, and unknown counts, have none."""
     drafted = Speculation(draft_tokens=400, accepted_tokens=accepted)
-    assert [f.check for f in of_arm(arm_of(Probe(speculates=True), drafted), 64)] == found
+    assert [
+        f.check for f in of_arm(arm_of(Probe(setup=SpeculationSetup(on=True)), drafted), 64)
+    ] == found
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine_adapter.engines import Answer, Engine, EngineInfo, Probe, Request
+from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.engines.base import Item
 from engine_adapter.errors import GenerationError
 from engine_adapter.preflight.refusals import refusals
@@ -37,7 +38,7 @@ class Refusing(Engine):
         return EngineInfo(provider="p", model="m", version="1", fingerprint="f")
 
     async def probe(self) -> Probe:
-        return Probe(speculates=True)
+        return Probe(setup=SpeculationSetup(on=True))
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         body = self.request_body(request)

@@ -112,7 +112,7 @@ def test_our_steps_sum_to_what_its_metrics_counted(
     """Steps, drafted and accepted tokens, and the accepted ones by position, are equal exactly."""
     served: Served = request.getfixturevalue(server)
     answers, counted = served.answers, served.counted
-    assert (answers.probe.speculates, answers.probe.speculation_method) == (True, method)
+    assert (answers.probe.speculates, answers.probe.setup.configured.method) == (True, method)
     assert answers.totals == totals
     questions = counts_of_questions(served)
     assert counted.steps == totals[0] + questions[0]

@@ -18,7 +18,7 @@ import vllm_server
 from twenty_prompts import MODELS, Answers, requests
 
 from collector.client import Client
-from collector.contract import Generation
+from collector.contract import Generation, Speculation
 from demo.collector_process import running
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.scrape import Scrape, ScrapedCounts, counts_between
@@ -177,9 +177,10 @@ def test_the_probe_sees_method_width_and_the_rule_of_acceptance(
 ) -> None:
     """In development mode the server shows its configuration."""
     probe = taken("draft").answers.probe
-    assert (probe.speculates, probe.speculation_method) == (True, "draft_model")
-    assert (probe.draft_model, probe.num_speculative_tokens) == ("draft", K)
-    assert (probe.lossless, probe.synthetic_acceptance) == (True, False)
+    assert (probe.speculates, probe.synthetic_acceptance) == (True, False)
+    assert probe.setup.configured == Speculation(
+        method="draft_model", draft_model="draft", num_speculative_tokens=K, lossless=True
+    )
     assert (probe.version, probe.context_length) == ("0.32.0", 1024)
 
 

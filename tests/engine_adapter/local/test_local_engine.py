@@ -263,12 +263,10 @@ def test_the_probe_says_what_was_loaded(random_pair: dict[str, Path]) -> None:
     """What `draftgate check` reads: method, k, dtype, folder, and that it is lossless."""
     engine = asyncio.run(EngineOpener().open(route(random_pair, "by batch")))
     probe = asyncio.run(engine.probe())
-    assert (probe.speculates, probe.lossless, probe.speculation_method) == (
-        True,
-        True,
-        "draft_model",
+    assert probe.speculates
+    assert probe.setup.configured == Speculation(
+        method="draft_model", draft_model="draft", num_speculative_tokens=3, lossless=True
     )
-    assert (probe.num_speculative_tokens, probe.draft_model) == (3, "draft")
     assert (probe.context_length, probe.stop_token_ids, probe.dtype) == (128, (0,), "float32")
     assert probe.model_folder == str(random_pair["target"])
     baseline = asyncio.run(EngineOpener().open(route(random_pair)))
