@@ -1,18 +1,15 @@
 """A request and its answer, as observed at their socket."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import aiohttp
 from aiohttp.connector import Connection
 
 from engine_adapter.transport.reading_gaps import Gap, LoopGaps, lateness_s
 from engine_adapter.transport.stamped_socket import StampedSocket
-
-if TYPE_CHECKING:
-    from engine_adapter.transport.reader_thread import ReaderThread, ThreadTakeover
 
 
 class Arrived(NamedTuple):
@@ -21,6 +18,36 @@ class Arrived(NamedTuple):
     data: bytes
     at_s: float
     """Reading of `time.perf_counter` when they reached this machine."""
+
+
+class Takeover(Protocol):
+    """A connection that a reader has taken over from asyncio."""
+
+    is_over: bool
+
+    def begin_body(self, response: aiohttp.ClientResponse) -> None:
+        """Keep a stream's body until it is gathered."""
+
+    def gather(self) -> None:
+        """Feed the bytes received so far to the protocol."""
+
+    def hand_back(self) -> None:
+        """Let asyncio read again."""
+
+    async def wait(self, until_s: float) -> None:
+        """Wait for the reader's wake-up, at most until `until_s` by the loop's clock."""
+
+
+class ConnectionReader(Protocol):
+    """Reads connections instead of asyncio."""
+
+    def take_over(
+        self, connection: Connection, exchange: "Exchange", sock: StampedSocket
+    ) -> Takeover | None:
+        """Take over a connection; `None` if asyncio must read it."""
+
+    def gaps(self) -> Sequence[Gap]:
+        """Return the gaps in which it could not read."""
 
 
 @dataclass(slots=True)
@@ -32,9 +59,9 @@ class Exchange:
     socket: StampedSocket | None = None
     reused: bool = False
     """Whether the connection had carried another request before."""
-    arrivals: "ReaderThread | None" = None
+    arrivals: ConnectionReader | None = None
     """The reader of the answer; `None`: asyncio."""
-    takeover: "ThreadTakeover | None" = None
+    takeover: Takeover | None = None
     """Set while the reader has the connection."""
     loop_gaps: LoopGaps | None = None
     """The gaps in which asyncio could not read."""

@@ -237,7 +237,7 @@ class ThreadReadResponse(aiohttp.ClientResponse):
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         """Wait for the head as aiohttp does; hand the connection back unless it is a stream."""
         exchange = current.get()
-        if exchange is None or exchange.arrivals is None:
+        if not isinstance(exchange, Exchange) or exchange.arrivals is None:
             return await super().start(connection)
         exchange.take(connection)
         await super().start(connection)

@@ -14,7 +14,7 @@ import aiohttp
 
 from engine_adapter.transport import failures
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
-from engine_adapter.transport.exchanges import Arrived, Exchange
+from engine_adapter.transport.exchanges import Arrived, Exchange, Takeover
 
 _POLL_S = 0.5
 
@@ -33,7 +33,7 @@ class StampedBody:
         self._begun = False
         self._due_s = deadlines.first_byte_s
         self._unstamped: TimedBody | None = None
-        self._takeover = exchange.takeover
+        self._takeover: Takeover | None = exchange.takeover
         if exchange.socket is None:  # an event loop that bypasses Python's sockets
             self._unstamped = TimedBody(content, deadlines)
         else:

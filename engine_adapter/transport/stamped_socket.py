@@ -12,10 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from engine_adapter.transport.exchanges import Exchange
+from typing import Any, Protocol
 
 _SO_TIMESTAMPING = 37  # Linux, and absent from Python's socket module
 _RX_SOFTWARE = 1 << 3
@@ -30,7 +27,22 @@ _MOST_RECEIVED_BYTES = 1 << 14
 _Ancillary = list[tuple[int, int, bytes]]
 
 
-current: ContextVar["Exchange | None"] = ContextVar("current_exchange", default=None)
+class Carried(Protocol):
+    """A request on a socket, and its answer."""
+
+    reused: bool
+
+    def send_on(self, sock: "StampedSocket") -> None:
+        """Note the socket that sends the request."""
+
+    def note(self) -> None:
+        """Note the arrival time of the bytes read so far."""
+
+    def gather(self) -> None:
+        """Take the bytes read so far."""
+
+
+current: ContextVar[Carried | None] = ContextVar("current_exchange", default=None)
 """The request being written; the socket that sends meanwhile belongs to it."""
 
 
@@ -45,7 +57,7 @@ class StampedSocket(socket.socket):
     """Called before the file descriptor is closed."""
     failure: OSError | None = None
     """Raised by the next read: the reader thread got this error, and the kernel reports it once."""
-    _exchange: "Exchange | None" = None
+    _exchange: Carried | None = None
 
     def ask_for_stamps(self) -> None:
         """Ask the kernel to stamp arrivals; no effect if it does not support that."""

@@ -5,21 +5,37 @@ from collections.abc import Iterable
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from engine_adapter.router.http1.client_connection import ClientConnection
+from typing import Final, Protocol
 
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 _WITHOUT_BODY: Final = frozenset((204, 304))
 _LAST: Final = b"0\r\n\r\n"
 
 
+class AnswerClient(Protocol):
+    """The client connection that a response is written to."""
+
+    def write(self, data: bytes) -> None:
+        """Send or buffer the data; drop it if the client has disconnected."""
+
+    def takes_more(self) -> bool:
+        """Return whether the client is connected and its write buffer is not full."""
+
+    async def drained(self) -> None:
+        """Wait for room in the write buffer.
+
+        Raises `ConnectionResetError` if the client has disconnected.
+        """
+
+    def cut(self) -> None:
+        """Close the connection."""
+
+
 class ClientAnswer:
     """Writes one response: `begin`, then `write`, then `end`."""
 
     def __init__(
-        self, client: "ClientConnection", *, is_http_1_1: bool, bodyless: bool, keeps_alive: bool
+        self, client: AnswerClient, *, is_http_1_1: bool, bodyless: bool, keeps_alive: bool
     ) -> None:
         """`bodyless`: the request was a HEAD, so the head is sent and the body is not."""
         self._client = client
