@@ -283,6 +283,7 @@ def test_frames_that_bring_nothing_forward_are_bounded(serving: Serving, sent: b
         assert peer.ended() in (11, None)  # ENHANCE_YOUR_CALM, unless the end overtook it
 
 
+@pytest.mark.slow
 def test_calls_that_are_answered_make_up_for_resets(serving: Serving) -> None:
     """However many a busy connection has."""
     with serving.connect() as bare:

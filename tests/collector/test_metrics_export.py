@@ -59,6 +59,7 @@ def without_age(samples: Samples) -> Samples:
     return {key: value for key, value in samples.items() if not key[0].endswith("age_seconds")}
 
 
+@pytest.mark.slow
 def test_what_is_scraped_is_sent(serve: Serve, database_url: str) -> None:
     """The same names, labels and values; a receiver that was down gets the next ones."""
     port = free_port()

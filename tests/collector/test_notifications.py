@@ -118,6 +118,7 @@ def test_what_changes_is_sent_once_and_signed(
         assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_receiver_that_is_down_or_broken_loses_nothing(
     serve: Serve, database_url: str, file_of: Callable[..., Path]
 ) -> None:

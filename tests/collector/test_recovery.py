@@ -105,6 +105,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_file_system(
     small_disk: Path, serve: Serve, sender_of: Callable[[str], Sender]
 ) -> None:
@@ -215,6 +216,7 @@ def statuses_of_many(url: str, body: bytes) -> set[int]:
         return set().union(*pool.map(ask, range(20)))
 
 
+@pytest.mark.slow
 def test_a_lock_held_for_long(
     database_url: str, serve: Serve, sender_of: Callable[[str], Sender]
 ) -> None:
@@ -251,6 +253,7 @@ def test_a_postgresql_server_that_is_stopped(
     assert said(server) != []
 
 
+@pytest.mark.slow
 def test_a_postgresql_server_that_takes_no_writes(
     postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
 ) -> None:

@@ -147,6 +147,7 @@ def test_of_two_collectors_one_tells(rollout: Rollout) -> None:
     assert rollout.told() == ["stopped"]
 
 
+@pytest.mark.slow
 def test_a_webhook_hears_of_it(
     serve: Callable[..., Any], database_url: str, tmp_path: Path
 ) -> None:

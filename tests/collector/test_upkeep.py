@@ -177,6 +177,7 @@ def test_a_locked_database_is_said_once_and_tried_again(
     ]
 
 
+@pytest.mark.slow
 def test_a_running_collector_folds_by_itself(
     database_url: str,
     generation_of: GenerationOf,

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from collector.client import Client
 from collector.contract import Arm, encode
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 Serving = Callable[..., AbstractContextManager[str]]
 KEYS = [sys.executable, "-c", "from draftgate.commands import app; app()", "keys", "create", "page"]

@@ -17,7 +17,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 from collector.client import Client
 from collector.contract import RampChange, Switch
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 Serving = Callable[..., AbstractContextManager[str]]
 FAILED = "support-k8-relaxed"

@@ -124,6 +124,7 @@ def test_a_candidate_that_is_not_judged_is_unknown(
     assert "beyond what" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_grid_fits_wide_and_narrow_pages(
     page: Page,

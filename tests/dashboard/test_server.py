@@ -77,6 +77,7 @@ def test_nobody_looks_from_elsewhere_without_signing_in(
         server.start(host=EVERYWHERE, port=free_port())
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_whoever_is_not_signed_in_sees_no_number(
     tmp_path: Path,

@@ -57,6 +57,7 @@ def run(tmp_path: Path, forge: Forge) -> Run:
     return with_variables
 
 
+@pytest.mark.slow
 def test_the_job_ends_as_the_verdict(run: Run, forge: Forge, tmp_path: Path) -> None:
     """With the artifact, JUnit's report, and one note that is updated."""
     for _ in range(2):

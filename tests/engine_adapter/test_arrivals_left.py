@@ -48,6 +48,7 @@ def _socket_of(opened: EventStream) -> int:
     return found.fileno()
 
 
+@pytest.mark.slow
 def test_a_file_descriptor_that_is_used_again_is_left_alone() -> None:
     """Whoever gets a left connection's number at once reads all of its own bytes."""
 
@@ -124,6 +125,7 @@ def test_a_connection_is_not_closed_while_the_thread_reads_it() -> None:
         assert asyncio.run(scenario(server.url)) == "stream_truncated"
 
 
+@pytest.mark.slow
 def test_a_task_may_be_cancelled_at_any_moment() -> None:
     """Nothing is left behind: no connection, no thread, no file descriptor."""
 

@@ -170,6 +170,7 @@ def test_no_collector_is_told_before_anything_is_started(
         replay(rollout_file.read(tmp_path / "rollout.yaml"), opener=opener)
 
 
+@pytest.mark.slow
 def test_a_stranger_on_the_collectors_port_is_told(
     rollout: dict[str, object], tmp_path: Path
 ) -> None:

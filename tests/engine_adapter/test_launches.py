@@ -118,6 +118,7 @@ def test_each_launch_is_a_server_of_its_own(experiment: dict[str, object], tmp_p
         assert "POST" not in (tmp_path / f"rollout.yaml.{name}.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_starts_what_is_left(experiment: dict[str, Any], tmp_path: Path) -> None:
     """Whole launches are not begun again; one that was cut short goes on in a new one."""
     go_on = tmp_path / "go-on"

@@ -207,6 +207,7 @@ def test_an_instrumentation_of_the_openai_package_is_read_whole(
     assert {span.parent_span_id for span in trace} == {None, agent.span_id}
 
 
+@pytest.mark.slow
 def test_the_python_sdk_and_a_span_processor_are_read_whole(speak: Callable[..., Client]) -> None:
     """An application's own span, with the attributes of the documentation's span processor."""
     client = speak("sdk", python=Path(sys.executable))

@@ -75,6 +75,7 @@ def test_check_starts_both_and_finds_a_sound_comparison(command: str, tmp_path: 
     assert servers(command) == []
 
 
+@pytest.mark.slow
 def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
     """Both arms are stored, with counts on the candidate; the file runs again at other ports."""
     path = rollout(tmp_path, command, "3")

@@ -205,6 +205,7 @@ def test_a_step_that_somebody_takes_is_known(collector: Collector, tmp_path: Pat
     assert kept.percent == 5
 
 
+@pytest.mark.slow
 def test_an_automatic_ramp_begins_waits_and_goes_on(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
