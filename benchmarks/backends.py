@@ -37,8 +37,8 @@ from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
 from collector.store import SpanRows, pairs_arrow, rollouts, rollup_reads
 from evals import policy as policies
+from evals.evidence.pairs_table import from_table
 from evals.gate.release import decide
-from evals.pairs_table import from_table
 
 _ROLLOUT = rollout_name(0)
 _FIRST_START_UNIX_NS = 1_767_225_937_000_000_000

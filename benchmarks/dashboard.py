@@ -41,7 +41,7 @@ from benchmarks.load.spans import COHORTS, ROLLOUTS
 from benchmarks.load.verdicts import verdict
 from collector.client import Client
 from dashboard import server
-from evals.evidence_parts import parts_of
+from evals.evidence.parts import parts_of
 from evals.source import load_pairs
 
 _RESTING = '[data-testid="stApp"][data-test-script-state="notRunning"]'

@@ -27,9 +27,9 @@ from demo.story import DRAFT, TARGET
 from engine_adapter.routes import HttpRoute
 from evals import policy
 from evals.evaluation.evaluate import evaluate_rollout
+from evals.evidence.pairs_table import from_table
 from evals.gate import decide
 from evals.lossless.answers import with_divergences
-from evals.pairs_table import from_table
 from evals.source import load_pairs
 from tests.support.otlp_bodies import export_request
 

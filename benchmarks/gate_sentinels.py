@@ -22,8 +22,8 @@ from collector.contract import Arm, Outcome, SentinelAsk
 from engine_adapter.run.sentinels import Sentinel, asks_before
 from engine_adapter.workload import Prompt
 from evals import policy as policies
+from evals.evidence.sentinels import Preceding, SentinelSeries, series_of
 from evals.gate.sentinel_cells import sentinel_answers, sentinel_findings
-from evals.sentinels import Preceding, SentinelSeries, series_of
 
 LOSSLESS = policies.shipped("lossless")
 EVERY = 25

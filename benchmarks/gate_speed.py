@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from collector.columns import Table
 from evals import policy
+from evals.evidence.pairs_table import from_table
 from evals.gate import decide
-from evals.pairs_table import from_table
 
 _ALLOWED_S, _ALLOWED_BYTES = 5.0, 2**30
 

@@ -37,8 +37,8 @@ from benchmarks.simulation.until_decided import (
 from collector.contract import Outcome
 from engine_adapter.run.look_plan import SHARES
 from evals import policy as policies
+from evals.evidence.launches import ENOUGH
 from evals.gate.at_looks import FAIL_POWER, PASS_POWER
-from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats.bets import log_e_path
 from evals.stats.sequential import spent_levels

@@ -11,7 +11,7 @@ from dashboard.drawing import draw
 from dashboard.rollout_page import narrowed
 from dashboard.sections import acceptance, advice
 from dashboard.source import Source
-from evals import acceptance_profile
+from evals.profiles import acceptance as acceptance_profile
 
 _STEPS = {"minute": 6 * 3600, "hour": 14 * 86_400, "day": None}
 """For each time step, the longest span in seconds that is drawn with it."""

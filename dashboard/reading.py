@@ -9,9 +9,9 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import LATENCIES, Arm, ArmSummary, RolloutOverview, StoredVerdict
 from evals import advice as advices
-from evals import distributions, slow_requests
 from evals.advice.records import Advice
-from evals.feedback_counts import FeedbackCount, by_arm
+from evals.profiles import distributions, slow_requests
+from evals.profiles.feedback_counts import FeedbackCount, by_arm
 
 SAMPLE = 50_000
 """Number of newest generations that distributions are drawn from."""

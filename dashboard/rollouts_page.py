@@ -24,7 +24,7 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import unpaired
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
-from evals.findings_by_margin import worst_first
+from evals.report.findings_by_margin import worst_first
 
 STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
 REFRESH = "30s"

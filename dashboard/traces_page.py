@@ -16,8 +16,8 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import slow_requests
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
-from evals import distributions
-from evals.findings_by_margin import worst_first
+from evals.profiles import distributions
+from evals.report.findings_by_margin import worst_first
 
 RECENT = 200
 """Number of newest generations whose traces are listed."""

@@ -12,8 +12,8 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import verdict_files
 from dashboard.source import Source
 from dashboard.verdict_changes import FindingChange
-from evals.findings_by_margin import worst_first
-from evals.verdict_groups import VerdictGroup, grouped, serving_of
+from evals.report.findings_by_margin import worst_first
+from evals.report.groups import VerdictGroup, grouped, serving_of
 
 HISTORY = 50
 _DATED = 200

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from collector.contract import LATENCIES, Finding, Outcome, Reason, Role, is_share
-from evals import time_words
 from evals.advice.records import Estimate
+from evals.report import time_words
 
 ABSENT = "–"
 """Shown for a value that was not measured."""

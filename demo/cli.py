@@ -29,10 +29,11 @@ from engine_adapter.errors import AdapterError
 from engine_adapter.run import rollout_file
 from engine_adapter.run.replay import RunCounts
 from engine_adapter.run.server_process import all_serving
-from evals import policy, report, source
+from evals import policy, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout
-from evals.registration import registration_of
+from evals.policy.registration import registration_of
+from evals.report import terminal as report
 
 app = typer.Typer(add_completion=False)
 

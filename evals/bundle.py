@@ -19,10 +19,10 @@ from collector.contract import (
 )
 from evals import policy as policies
 from evals.errors import BundleError
-from evals.evidence_parts import parts_of
+from evals.evidence.pairs_table import from_table
+from evals.evidence.parts import parts_of
 from evals.gate import decide
-from evals.pairs_table import from_table
-from evals.report import to_json
+from evals.report.terminal import to_json
 from evals.verdict_history import with_history
 
 FORMAT_VERSION = 1

@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 from collector.contract import Arm
 from evals.errors import PolicyError
-from evals.evidence import Evidence, FloatColumn, Side
+from evals.evidence.columns import Evidence, FloatColumn, Side
 from evals.gate.warmup import prepared
 from evals.policy import Policy
 from evals.stats import dependence

@@ -12,9 +12,9 @@ from collector.contract import EvidencePart, StoredVerdict, Verdict
 from collector.data_hash import pairs_hash
 from evals import policy as policies
 from evals.errors import EvalsError
+from evals.evidence.pairs_table import from_table
 from evals.gate import decide
 from evals.lossless.comparer import Comparer
-from evals.pairs_table import from_table
 from evals.policy import Policy
 
 

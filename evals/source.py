@@ -6,11 +6,11 @@ from typing import NamedTuple
 from collector.client import Client
 from collector.columns import Table
 from collector.contract import Verdict
-from evals.evidence import Evidence
-from evals.evidence_parts import parts_of, with_part
+from evals.evidence.columns import Evidence
+from evals.evidence.pairs_table import from_table
+from evals.evidence.parts import parts_of, with_part
 from evals.gate import decide
 from evals.lossless.comparer import Comparer
-from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.rollouts import require
 from evals.verdict_history import with_history

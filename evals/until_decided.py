@@ -8,16 +8,16 @@ from collector.columns import Table
 from collector.contract import Finding, Outcome, Reason, Role, Verdict, is_input_band
 from evals.errors import PolicyError
 from evals.evaluation.evaluate import evaluate_rollout
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.launches import ENOUGH
+from evals.evidence.pairs_table import from_table
 from evals.gate.at_looks import require_judgeable
 from evals.gate.derived import with_derived
 from evals.gate.release import judge_cells, judge_lossless, release_outcome
 from evals.gate.warmup import prepared
-from evals.launches import ENOUGH
 from evals.lossless.comparer import Comparer
-from evals.pairs_table import from_table
 from evals.policy import Policy
-from evals.registration import policy_for
+from evals.policy.registration import policy_for
 from evals.source import ComparedWith, judge_tables
 
 _SUSPECT: Final = 0.5

@@ -13,7 +13,7 @@ from collector.contract import (
     VerdictHistory,
 )
 from evals.policy import Policy
-from evals.registration import changes
+from evals.policy.registration import changes
 
 _SHOWN = 20
 _NAMED = 5

@@ -12,7 +12,7 @@ from benchmarks.grounding.judged import JudgedFile
 from collector.contract import LATENCIES, Outcome
 from evals import policy
 from evals.evaluators.groundedness.model import SHARPNESS, shipped
-from evals.evidence import Evidence, PerPosition, Side
+from evals.evidence.columns import Evidence, PerPosition, Side
 from evals.gate import decide
 
 Floats = NDArray[np.float64]

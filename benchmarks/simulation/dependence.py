@@ -14,7 +14,7 @@ from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import LATENCIES, Finding, Outcome, Reason
 from evals import policy as policies
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.release import judge_cells
 from evals.policy import Policy
 from evals.stats.bets import Bets

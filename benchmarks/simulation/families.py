@@ -9,7 +9,7 @@ from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import Family, Outcome
 from evals import policy
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.release import judge_cells, release_outcome
 
 ARMS = ("k2", "k4", "k8", "ngram")

@@ -19,7 +19,7 @@ from benchmarks.simulation.launches import A_LAUNCH, FAST, SLOWER
 from benchmarks.simulation.methods import Rate
 from collector.contract import Outcome
 from evals import policy as policies
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.cells import plan
 from evals.gate.judging import family_p, finding_of
 from evals.gate.measurement import measure

@@ -17,8 +17,8 @@ from benchmarks.simulation.laws import Bools, Floats
 from benchmarks.simulation.methods import Rate, within
 from collector.contract import Outcome
 from evals import policy as policies
-from evals.evidence import Evidence
-from evals.policy_rules import Rule
+from evals.evidence.columns import Evidence
+from evals.policy.rules import Rule
 from evals.stats import Insufficient, Interval, welch
 from evals.stats.dependence import INDEPENDENT
 from evals.stats.hall import mean_difference

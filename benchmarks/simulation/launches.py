@@ -15,7 +15,7 @@ from benchmarks.simulation import laws
 from benchmarks.simulation.dependence import evidence_of, policy_of
 from benchmarks.simulation.methods import Rate
 from collector.contract import Finding, Outcome, Reason
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.release import judge_cells
 from evals.policy import Policy
 

@@ -11,7 +11,7 @@ from benchmarks.simulation.release import side_of
 from collector.columns import Table
 from collector.contract import Outcome, Watch
 from evals import policy as policies
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.policy import Policy
 from evals.watch.advance import advance
 from evals.watch.early_pairs import EarlyPairs

@@ -10,7 +10,7 @@ from benchmarks.simulation import laws
 from benchmarks.simulation.dependence import P95, TASKS, Draw, evidence_of, finding, policy_of
 from benchmarks.simulation.methods import Rate
 from collector.contract import Outcome, Reason
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 
 SIZES = (200, 500, 1_500)
 GROUNDED = "{metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}"

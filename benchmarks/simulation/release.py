@@ -8,7 +8,7 @@ from benchmarks.simulation import laws
 from benchmarks.simulation.methods import Rate
 from collector.contract import LATENCIES, Outcome
 from evals import policy
-from evals.evidence import Evidence, PerPosition, Side
+from evals.evidence.columns import Evidence, PerPosition, Side
 from evals.gate.release import judge_cells, release_outcome
 
 COHORTS = ("chat", "code", "json", "rag", "tool_call")

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.simulation import laws
 from benchmarks.simulation.release import synthesised
 from collector.contract import Outcome
-from evals.declared_looks import DeclaredLooks
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.declared_looks import DeclaredLooks
 from evals.gate.at_looks import findings_at, looks_taken
 from evals.gate.cells import plan
 from evals.gate.release import judge_cells, release_outcome

@@ -182,7 +182,7 @@ class Speculation:
 
     The acceptance rate is `accepted_tokens / draft_tokens`; the acceptance length (tokens emitted
     per verify step, bonus token included) is `1 + accepted_tokens / steps`. Neither is stored: both
-    are computed from summed counts, in one place (`evals.acceptance`).
+    are computed from summed counts, in one place (`evals.evidence.acceptance`).
     """
 
     method: str | None = on_wire(a.SPEC_DECODE_METHOD, Form.STRING, few_values=True)

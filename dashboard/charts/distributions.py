@@ -8,7 +8,7 @@ import altair as alt
 from collector.contract import Arm, Outcome
 from dashboard import words
 from dashboard.charts import look
-from evals.distributions import Curve, DifferenceBin
+from evals.profiles.distributions import Curve, DifferenceBin
 
 _DASHES = {Arm.BASELINE: [5, 3], Arm.CANDIDATE: [1, 0]}
 

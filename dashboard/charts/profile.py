@@ -8,7 +8,7 @@ import altair as alt
 
 from dashboard import words
 from dashboard.charts import look
-from evals.acceptance_profile import AcceptanceBucket, AcceptanceInterval, Deployment, StepCount
+from evals.profiles.acceptance import AcceptanceBucket, AcceptanceInterval, Deployment, StepCount
 
 _COLOUR = look.SERIES_COLOURS[0]
 

@@ -8,7 +8,7 @@ from collector.contract import Acceptance, DraftsAtLoad
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
-from evals.validity_words import load_words
+from evals.report.validity_words import load_words
 
 COLUMNS = (
     TableColumn("Cohort"),

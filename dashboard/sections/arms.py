@@ -6,9 +6,9 @@ from collector.client import Client
 from collector.contract import Family
 from dashboard import markup, words
 from dashboard.markup import Html, TableCell, TableColumn
-from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, GridRow, grid
-from evals.interaction import Interaction, load_interactions
-from evals.registration import policy_for
+from evals.arms.grid import ABOUT, OUTCOMES, ArmAnswer, GridRow, grid
+from evals.arms.interaction import Interaction, load_interactions
+from evals.policy.registration import policy_for
 
 _INTERACTIONS = (
     TableColumn("Metric", "cohort"),

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import ArmCapacity
 from dashboard import markup, words
 from dashboard.markup import Html, TableCell, TableColumn
-from evals import capacity_words
+from evals.report import capacity_words
 
 _COLUMNS = (
     TableColumn("Cohort"),

@@ -6,7 +6,7 @@ import streamlit as st
 
 from collector.contract import Finding, Outcome, Role
 from dashboard import markup, words
-from evals.findings_by_margin import worst_first
+from evals.report.findings_by_margin import worst_first
 
 _MARKS = {
     Outcome.PASS: "within margin",

@@ -7,8 +7,8 @@ import streamlit as st
 from collector.contract import CostComparison, Finding
 from dashboard import markup, words
 from dashboard.markup import Html, TableCell, TableColumn
-from evals import cost_words
-from evals.findings_by_margin import worst_first
+from evals.report import cost_words
+from evals.report.findings_by_margin import worst_first
 
 METRIC = "cost_per_1k_output_tokens"
 _COLUMNS = (

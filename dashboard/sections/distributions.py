@@ -8,7 +8,7 @@ from dashboard import address, charts, markup, reading, words
 from dashboard.drawing import draw
 from dashboard.sections.traffic import WINDOWS, window_start_s
 from dashboard.source import Source
-from evals import distributions
+from evals.profiles import distributions
 
 _METRICS = {f"{metric}_s": words.latency(metric) for metric in LATENCIES}
 READ_UNASKED = 20_000

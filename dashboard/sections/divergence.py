@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import DivergedAnswers
 from dashboard import markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.validity_words import load_words
+from evals.report.validity_words import load_words
 
 COLUMNS = (
     TableColumn("Answers"),

@@ -8,8 +8,8 @@ from collector.contract import Finding
 from dashboard import address, charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import TableCell, TableColumn
-from evals.findings_by_margin import worst_first
 from evals.gate.wording import besides_numbers
+from evals.report.findings_by_margin import worst_first
 
 _ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
 PANELS = (

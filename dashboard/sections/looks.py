@@ -5,7 +5,7 @@ import streamlit as st
 from collector.contract import ScopeLooks, Verdict
 from dashboard import markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.verdict_answers import look_decision
+from evals.report.answers import look_decision
 
 TITLE = "Run until it is decided: the looks of each scope"
 COLUMNS = (

@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import SentinelAnswers
 from dashboard import markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.sentinel_words import first_words
+from evals.report.sentinel_words import first_words
 
 TITLE = "Prompts asked again and again"
 COLUMNS = (

@@ -8,9 +8,9 @@ import streamlit as st
 
 from dashboard import address, markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals import slow_requests
-from evals.request_dimensions import DIM, Value, ValueBand
-from evals.slow_requests import ShareDifference, SlowComparison
+from evals.profiles import slow_requests
+from evals.profiles.request_dimensions import DIM, Value, ValueBand
+from evals.profiles.slow_requests import ShareDifference, SlowComparison
 
 _METRICS = {"e2e_s": "End to end", "ttft_s": "TTFT", "tpot_s": "TPOT"}
 _TITLES = {

@@ -21,8 +21,8 @@ from dashboard.sections import (
 )
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import answered, facts, headline
-from evals.findings_by_margin import worst_first
-from evals.verdict_answers import scope_lines
+from evals.report.answers import scope_lines
+from evals.report.findings_by_margin import worst_first
 
 _STYLE = Path(__file__).parents[1] / "style.css"
 

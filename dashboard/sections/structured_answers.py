@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import AnswerValidity, StructuredAnswers
 from dashboard import markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.validity_words import load_words, place_words, valid_words
+from evals.report.validity_words import load_words, place_words, valid_words
 
 _PLACE = "median, middle half; share of the answer"
 COLUMNS = (

@@ -11,7 +11,7 @@ from collector.contract import RampStep, Switch, SwitchState
 from dashboard import markup, sign_in, words
 from dashboard.markup import TableCell, TableColumn
 from dashboard.source import KEY_VARIABLE, Source
-from evals.verdict_answers import cohort_lines, may_it_ship
+from evals.report.answers import cohort_lines, may_it_ship
 
 _COLUMNS = (
     TableColumn("When"),

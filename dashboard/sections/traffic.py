@@ -18,7 +18,7 @@ from collector.contract import (
 from dashboard import address, markup, reading, words
 from dashboard.markup import TableCell, TableColumn
 from dashboard.source import Source
-from evals.feedback_counts import FeedbackCount
+from evals.profiles.feedback_counts import FeedbackCount
 
 WINDOWS: Mapping[str, int | None] = {
     "all": None,

@@ -7,8 +7,8 @@ import streamlit as st
 
 from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
-from evals.findings_by_margin import worst_first
-from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
+from evals.report.answers import cohort_lines, may_it_ship, need_lines, scope_lines
+from evals.report.findings_by_margin import worst_first
 
 HASH_SHOWN = 12
 """Number of characters of a hash that are shown; the tooltip has all of it."""

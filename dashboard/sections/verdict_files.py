@@ -13,7 +13,7 @@ from dashboard.sections import static_report
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.errors import EvalsError
-from evals.report import to_json
+from evals.report.terminal import to_json
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 

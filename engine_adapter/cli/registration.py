@@ -27,7 +27,7 @@ def register(
     # Imported here: `evals` takes a second to import, which `--help` need not wait for.
     from evals import policy as policies  # noqa: PLC0415
     from evals.errors import EvalsError  # noqa: PLC0415
-    from evals.registration import (  # noqa: PLC0415
+    from evals.policy.registration import (  # noqa: PLC0415
         register_family,
         register_once,
         registration_for,

@@ -20,12 +20,12 @@ from engine_adapter.errors import PolicyRegistrationError, RolloutFileError, Tel
 from engine_adapter.run.look_plan import LookPlan, Looks, Step
 from engine_adapter.run.phases import Budget, UntilDecided
 from engine_adapter.run.rollout_file import Rollout
-from evals.arm_grid import Grid, grid
-from evals.arm_report import print_grid, to_json
+from evals.arms.grid import Grid, grid
+from evals.arms.interaction import Interaction, load_interactions
+from evals.arms.report import print_grid, to_json
 from evals.errors import EvalsError
 from evals.exit_codes import EXIT
-from evals.interaction import Interaction, load_interactions
-from evals.report import print_verdict
+from evals.report.terminal import print_verdict
 from evals.until_decided import (
     Design,
     NextLooks,

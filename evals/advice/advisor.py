@@ -11,8 +11,8 @@ from evals.advice.records import Action, Advice, Estimate, KForecast, ScopeAdvic
 from evals.advice.router import routes
 from evals.advice.scope_numbers import AdviceScope, Numbers, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
-from evals.drafting import adaptations
-from evals.time_words import change_of_time
+from evals.evidence.drafting import adaptations
+from evals.report.time_words import change_of_time
 
 
 def advise(

@@ -8,7 +8,7 @@ from evals.advice.records import Estimate, KForecast
 from evals.advice.step_cost import StepCost, split
 from evals.advice.sums import Sums
 from evals.advice.survival import Survival, survival
-from evals.evidence import FloatColumn
+from evals.evidence.columns import FloatColumn
 
 DRAWS = 1000
 SEED = 20_240_601

@@ -7,9 +7,9 @@ import numpy as np
 
 from collector.client import Client
 from collector.contract import Generation, InputBands, Pair, Speculation, counts_usable
-from evals.drafting import AnswerDrafts
-from evals.launches import ArmLaunches, Launches, launches_of
-from evals.load_bands import load_band
+from evals.evidence.drafting import AnswerDrafts
+from evals.evidence.launches import ArmLaunches, Launches, launches_of
+from evals.evidence.load_bands import load_band
 from evals.rollouts import require
 
 _PAGE = 1000

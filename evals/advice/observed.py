@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evals.advice.observations import Observation
 from evals.advice.records import Estimate
-from evals.launches import ENOUGH
+from evals.evidence.launches import ENOUGH
 from evals.stats import Insufficient
 from evals.stats.interval import outer_limit
 from evals.stats.launch_ratio import over_launches

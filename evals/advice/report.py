@@ -11,9 +11,9 @@ from rich.text import Text
 
 from collector.contract import to_document
 from evals.advice.records import Action, Advice, Estimate, ScopeAdvice
-from evals.drafting_words import adaptation_words
-from evals.plain_table import plain_table
-from evals.significant import significant
+from evals.report.drafting_words import adaptation_words
+from evals.report.plain_table import plain_table
+from evals.stats.significant import significant
 
 _STYLES = {
     Action.KEEP: "green",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from evals.evidence import FloatColumn
+from evals.evidence.columns import FloatColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

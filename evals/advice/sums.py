@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from evals.evidence import FloatColumn
+from evals.evidence.columns import FloatColumn
 
 _AT_ONCE: Final = 50
 """How many bootstrap samples are summed at once, which bounds the memory for many prompts."""

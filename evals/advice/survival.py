@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evals.evidence import FloatColumn
+from evals.evidence.columns import FloatColumn
 
 
 @dataclass(frozen=True, slots=True)

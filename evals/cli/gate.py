@@ -12,23 +12,23 @@ from collector.client import Client
 from collector.client.command_line import Collector, Database
 from collector.columns import Table
 from collector.contract import Family, Outcome, Verdict
-from evals import arm_report
 from evals import bundle as bundles
 from evals import policy as policies
-from evals.arm_grid import grid
+from evals.arms import report as arm_report
+from evals.arms.grid import grid
+from evals.arms.interaction import interactions
 from evals.cli.options import PolicyOfRollout, RescoreDraft, usable
 from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_of
 from evals.errors import SourceError, WriteError
-from evals.evidence_parts import pooled
+from evals.evidence.pairs_table import from_table
+from evals.evidence.parts import pooled
 from evals.exit_codes import EXIT
 from evals.gate import hypothesis, plan
-from evals.interaction import interactions
 from evals.lossless.comparer import Comparer
-from evals.pairs_table import from_table
 from evals.policy import Policy
-from evals.registration import ChosenPolicy, policy_for
-from evals.report import print_verdict
-from evals.report_formats import FORMATS
+from evals.policy.registration import ChosenPolicy, policy_for
+from evals.report.formats import FORMATS
+from evals.report.terminal import print_verdict
 from evals.source import load_pairs
 from evals.watch.explain import explained
 

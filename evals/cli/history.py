@@ -14,9 +14,9 @@ from collector.client import Client
 from collector.client.command_line import Collector, Database
 from collector.contract import DatedVerdict, Outcome, to_document
 from evals.cli.options import Rollout, usable
-from evals.report import STYLES
-from evals.verdict_groups import grouped, serving_of
-from evals.visible_text import made_visible
+from evals.report.groups import grouped, serving_of
+from evals.report.terminal import STYLES
+from evals.report.visible_text import made_visible
 
 app = typer.Typer(add_completion=False)
 

@@ -7,7 +7,7 @@ import typer
 
 from evals import policy as policies
 from evals.exit_codes import ExitCode
-from evals.policy_lint import problem
+from evals.policy.lint import problem
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 

@@ -7,7 +7,7 @@ from collector.client.command_line import Collector, Database
 from evals import policy as policies
 from evals.cli.options import PolicyFile, Rollout, usable
 from evals.exit_codes import ExitCode
-from evals.registration import registration_for
+from evals.policy.registration import registration_for
 
 app = typer.Typer(add_completion=False)
 

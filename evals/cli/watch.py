@@ -18,8 +18,8 @@ from evals import policy as policies
 from evals.cli.options import PolicyOfRollout, Rollout, usable
 from evals.exit_codes import EXIT, ExitCode
 from evals.policy import Policy
-from evals.registration import policy_for, register_once
-from evals.report import to_json
+from evals.policy.registration import policy_for, register_once
+from evals.report.terminal import to_json
 from evals.watch.screen import line, screen
 from evals.watch.verdict import to_verdict
 from evals.watch.watcher import StepResult, Watcher

@@ -5,8 +5,8 @@ import re
 from collector.contract import Verdict
 from evals.comments.drawing import drawn
 from evals.errors import CommentError
-from evals.report_formats import to_markdown
-from evals.visible_text import made_visible
+from evals.report.formats import to_markdown
+from evals.report.visible_text import made_visible
 
 MOST_CHARACTERS = 60_000
 """Characters of a comment; GitHub refuses more than 65,536."""

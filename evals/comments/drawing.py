@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from collector.contract import Finding
-from evals.findings_by_margin import worst_first
+from evals.report.findings_by_margin import worst_first
 
 _WIDTH = 33
 _SHOWN = 12

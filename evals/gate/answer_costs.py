@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import RoutePrice, price_of
-from evals.evidence import Evidence, FloatColumn, Side
+from evals.evidence.columns import Evidence, FloatColumn, Side
 from evals.gate.conditions import MAX_LOAD_RATIO
 from evals.gate.time_in_use import time_in_use
 from evals.policy import Policy
-from evals.policy_sections import HourlyPrices
+from evals.policy.sections import HourlyPrices
 
 
 class AnswerCosts(NamedTuple):

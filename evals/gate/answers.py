@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from collector.contract import CohortAnswer, Finding, MayShip, Outcome, Reason, Role
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.cells import Cell
 from evals.gate.wording import why
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.policy import Policy
 from evals.stats import dependence
 from evals.stats.dependence import Effect

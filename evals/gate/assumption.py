@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from collector.contract import Role
-from evals.declared_looks import DeclaredLooks
+from evals.evidence.declared_looks import DeclaredLooks
 from evals.gate.cells import Cell
 from evals.gate.wording import margin, subject
 from evals.policy import Policy

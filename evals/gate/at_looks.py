@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from collector.contract import Finding, Outcome, Reason, Role, ScopeLooks, is_input_band
-from evals.declared_looks import DeclaredLooks
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.declared_looks import DeclaredLooks
+from evals.evidence.sentinels import asked_until
 from evals.gate.cells import Cell, least_pairs, plan
 from evals.gate.judging import (
     corrected_p,
@@ -25,7 +26,6 @@ from evals.gate.judging import (
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure
 from evals.policy import Policy
-from evals.sentinels import asked_until
 from evals.stats.sequential import over_looks, spent_levels
 
 PASS_POWER: Final = 1.5

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Arm, ArmCapacity, Reason
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.measured import Obstacle
 from evals.gate.time_in_use import time_in_use
 from evals.policy import Policy
-from evals.significant import significant
+from evals.stats.significant import significant
 
 _MAX_LOAD_APART = 1.05
 """Maximum ratio of the arms' numbers in flight for a comparison of their throughput."""

@@ -5,12 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypedDict
 
-from evals.applicability import Applicability
 from evals.errors import PolicyError
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence.applicability import Applicability
+from evals.evidence.columns import BoolColumn, Evidence
 from evals.gate.stray import stray_cohorts
 from evals.policy import Policy
-from evals.policy_rules import METRICS, Metric, Rule
+from evals.policy.rules import METRICS, Metric, Rule
 from evals.stats import (
     Bound,
     hall,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence.columns import BoolColumn, Evidence
 
 
 def clusters(evidence: Evidence, rows: BoolColumn) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Change, Reason
-from evals.evidence import Evidence, Side
+from evals.evidence.columns import Evidence, Side
 from evals.gate.invented_times import FEWEST
 from evals.gate.measured import Obstacle
 

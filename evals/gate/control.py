@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from collector.contract import Reason
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.cells import Cell
 from evals.gate.measured import Obstacle
 from evals.gate.measurement import measure

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import CostComparison
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.answer_costs import AnswerCosts, answer_costs
 from evals.gate.arrangement import Arrangement, of_arm, of_pairs
 from evals.gate.cells import MIN_SUMS_N
 from evals.gate.clusters import clusters
 from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import Policy
-from evals.significant import significant
+from evals.stats.significant import significant
 from evals.stats.smooth_function import Limits, OfMeans, limits, linear, over_groups
 
 _MILLION = 1e6

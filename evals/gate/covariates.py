@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evals.evidence import BoolColumn, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, FloatColumn, Side
 
 _DAY_NS = 86_400 * 10**9
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import binomtest, mannwhitneyu
 
 from collector.contract import Reason
-from evals.evidence import Evidence, FloatColumn, Side
+from evals.evidence.columns import Evidence, FloatColumn, Side
 from evals.gate.likeness import is_known
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy

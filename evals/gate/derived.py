@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import InputBands, is_input_band
-from evals.applicability import Applicability
 from evals.errors import EvidenceError
-from evals.evidence import Counts, Evidence, LengthBands, Side
-from evals.goodput import within_bounds
+from evals.evidence.applicability import Applicability
+from evals.evidence.columns import Counts, Evidence, LengthBands, Side
+from evals.evidence.goodput import within_bounds
 from evals.policy import Policy
-from evals.policy_sections import Goodput
+from evals.policy.sections import Goodput
 
 
 def with_derived(evidence: Evidence, policy: Policy) -> Evidence:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import LATENCIES, Reason
-from evals.evidence import Evidence, FloatColumn, Side
+from evals.evidence.columns import Evidence, FloatColumn, Side
 from evals.gate.measured import Obstacle
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 
 FEWEST = 20
 """With fewer answers than this, some may be equal by chance."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from collector.contract import Finding, Outcome, Reason, Role
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
 from evals.gate.measured import Measurement, Obstacle, within
@@ -16,9 +16,9 @@ from evals.gate.validity import violations
 from evals.gate.wording import finding_message, reason_words, too_few_launches
 from evals.gate.wording import undecided as undecided_words
 from evals.policy import Policy
-from evals.significant import significant
 from evals.stats import Interval
 from evals.stats.holm import adjusted
+from evals.stats.significant import significant
 
 
 def judge_once(

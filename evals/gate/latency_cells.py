@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Latency
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Latency
 from evals.gate.arrangement import of_arm, of_pairs
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters

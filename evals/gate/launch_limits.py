@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evals.evidence import BoolColumn, Counts, FloatColumn
+from evals.evidence.columns import BoolColumn, Counts, FloatColumn
+from evals.evidence.launches import ENOUGH
 from evals.gate.cells import Cell
-from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats import Bound, Insufficient, Interval
 from evals.stats.interval import LaunchSpread, outer_limit

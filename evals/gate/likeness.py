@@ -7,10 +7,10 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from collector.contract import ArmServed, Change
-from evals.evidence import BoolColumn, Evidence, Objects, Side
+from evals.evidence.columns import BoolColumn, Evidence, Objects, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import Finding, Outcome, Reason
-from evals.evidence import Divergences, Evidence, FloatColumn
+from evals.evidence.columns import Divergences, Evidence, FloatColumn
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.gate.sampled_cells import is_sampled
 from evals.gate.sentinel_cells import state_obstacles
 from evals.policy import Policy
-from evals.policy_sections import Lossless
+from evals.policy.sections import Lossless
 from evals.stats import Insufficient, Interval
 from evals.stats.hazard_ratio import METHOD, hazard_ratio
 

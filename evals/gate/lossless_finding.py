@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from collector.contract import Finding, Outcome, Reason, Role
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence.columns import BoolColumn, Evidence
 from evals.gate.measured import Obstacle, unaccounted
 from evals.policy import Policy
-from evals.significant import significant
 from evals.stats import Interval
+from evals.stats.significant import significant
 
 
 class LosslessComparison(NamedTuple):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn
+from evals.evidence.columns import BoolColumn
 from evals.gate.cells import Cell
 from evals.policy import Policy
 from evals.stats import Bound, Insufficient, Interval

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.invented_times import ALIKE_SHARE, FEWEST
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 

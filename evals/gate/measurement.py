@@ -10,7 +10,8 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence.columns import BoolColumn, Evidence
+from evals.evidence.launches import ENOUGH
 from evals.gate.cache_cells import measure_cache
 from evals.gate.cells import Cell
 from evals.gate.latency_cells import measure_latency
@@ -18,7 +19,6 @@ from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.score_cells import measure_failures, measure_scores
 from evals.gate.split_cells import measure_split
 from evals.gate.sum_cells import measure_sums
-from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats import Interval
 from evals.stats.interval import LaunchSpread

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from collector.contract import Finding, Outcome, Reason, Role
-from evals.evidence import Evidence, Side
+from evals.evidence.columns import Evidence, Side
 from evals.gate.cells import Cell
 from evals.gate.likeness import known_values
 from evals.gate.treatment import drafted

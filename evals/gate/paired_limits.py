@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evals.evidence import BoolColumn, FloatColumn
+from evals.evidence.columns import BoolColumn, FloatColumn
 from evals.gate.arrangement import Arrangement
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.launch_limits import widened_by_launches

@@ -9,10 +9,13 @@ import numpy as np
 import scipy
 
 from collector.contract import Finding, LaunchCounts, Outcome, Role, Verdict
-from evals.acceptance import acceptance
-from evals.divergence import divergence
-from evals.drafting import adaptations, at_loads
-from evals.evidence import Evidence
+from evals.evidence.acceptance import acceptance
+from evals.evidence.columns import Evidence
+from evals.evidence.divergence import divergence
+from evals.evidence.drafting import adaptations, at_loads
+from evals.evidence.latency import latency
+from evals.evidence.quality import quality
+from evals.evidence.structured_answers import structured_answers
 from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
 from evals.gate.at_looks import (
@@ -35,10 +38,7 @@ from evals.gate.summary import left_open, reasons, summary
 from evals.gate.suspicions import suspicions
 from evals.gate.treatment import candidates_drafts
 from evals.gate.warmup import prepared
-from evals.latency import latency
 from evals.policy import Policy
-from evals.quality import quality
-from evals.structured_answers import structured_answers
 
 GATE_VERSION = "10"
 

@@ -6,7 +6,7 @@ from itertools import starmap
 import numpy as np
 
 from collector.contract import Arm, Finding, Outcome, Reason
-from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
+from evals.evidence.columns import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import CUT_LEVEL, SampledJudgement, e_value, judge

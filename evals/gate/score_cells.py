@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Scores, Side
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Scores, Side
 from evals.gate.arrangement import Arrangement, of_pairs
 from evals.gate.cells import Cell
 from evals.gate.clusters import clusters

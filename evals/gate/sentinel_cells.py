@@ -8,11 +8,11 @@ prompts of the same prefix. A lossless policy also compares how often the arms' 
 from collections.abc import Iterator, Sequence
 
 from collector.contract import Arm, Finding, Outcome, Reason, Role, SentinelAnswers, SentinelChange
+from evals.evidence.sentinels import SentinelSeries
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding
 from evals.gate.measured import Obstacle
 from evals.policy import Policy
-from evals.sentinel_words import changed_words
-from evals.sentinels import SentinelSeries
+from evals.report.sentinel_words import changed_words
 from evals.stats import Insufficient, Interval
 from evals.stats.exchangeable import combined_p, group_p, order_p
 from evals.stats.holm import adjusted

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import Reason, is_input_band
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import launch_groups, of_arm
 from evals.gate.cells import Cell, Margin, quantile_of
 from evals.gate.clusters import clusters
@@ -29,7 +29,7 @@ from evals.gate.paired_limits import exceedances, log_quantile
 from evals.gate.score_cells import lack, never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, without_price
 from evals.policy import Policy
-from evals.policy_rules import QUANTILE_STATS
+from evals.policy.rules import QUANTILE_STATS
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
 from evals.stats.certain_harm import ArmMean, unpaired_mean_p, unpaired_share_p

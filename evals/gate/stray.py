@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from collector.contract import InputBands, SetAside
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.policy import Policy
 
 _MOST = 0.05

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.answer_costs import hourly_prices
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import Cell
@@ -24,7 +24,7 @@ from evals.gate.measured import (
 )
 from evals.gate.paired_limits import geomean_limits
 from evals.policy import Policy
-from evals.policy_sections import HourlyPrices
+from evals.policy.sections import HourlyPrices
 from evals.stats import Insufficient, Interval
 from evals.stats.ratio_of_sums import ArmSums, EffectOf, ratio_of_sums
 

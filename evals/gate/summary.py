@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from collector.contract import Finding, Outcome, Role, SetAside
-from evals.findings_by_margin import by_margin, merged_message, rank
+from evals.report.findings_by_margin import by_margin, merged_message, rank
 
 _SHOWN = 3
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Change, acceptance_collapsed
-from evals.evidence import BoolColumn, Evidence, Side
+from evals.evidence.columns import BoolColumn, Evidence, Side
 from evals.gate.sampled_cells import sampled
 
 _MISCOUNTED = 0.05

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.evidence import BoolColumn, Counts, Side
+from evals.evidence.columns import BoolColumn, Counts, Side
 
 
 class TimeInUse(NamedTuple):

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Reason, ReportedSpeculation
-from evals.drafting import AnswerDrafts
-from evals.evidence import BoolColumn, Evidence, Side
+from evals.evidence.columns import BoolColumn, Evidence, Side
+from evals.evidence.drafting import AnswerDrafts
+from evals.evidence.load_bands import load_band
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
-from evals.load_bands import load_band
 from evals.policy import Policy
 
 MAX_IDLE_SHARE = 0.02

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binomtest, ks_2samp
 
 from collector.contract import LATENCIES, Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cache_cells import cached_share
 from evals.gate.capacity import other_loads
@@ -22,7 +22,7 @@ from evals.gate.measured_times import contradictions, copies, no_moments
 from evals.gate.sentinel_cells import state_obstacles
 from evals.gate.treatment import shortcomings
 from evals.policy import Policy
-from evals.policy_rules import KINDS, METRICS, Kind
+from evals.policy.rules import KINDS, METRICS, Kind
 from evals.stats.drift import (
     ArmSeries,
     EffectOf,

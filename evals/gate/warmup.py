@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from evals.errors import EvidenceError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.derived import with_derived
 from evals.policy import Policy
 

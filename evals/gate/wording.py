@@ -5,8 +5,8 @@ import math
 from collector.contract import Finding, Outcome, Reason, is_share
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
-from evals.significant import significant
 from evals.stats import Interval
+from evals.stats.significant import significant
 
 _NEAR = 0.3
 

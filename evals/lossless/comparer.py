@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from collector.client import Client
 from collector.columns import Table
 from collector.contract import Arm
-from evals.evidence_parts import pooled
+from evals.evidence.parts import pooled
 from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import ArmAudit

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from collector.contract import AcceptanceWatch, EProcess, Watch
-from evals.evidence import BoolColumn, FloatColumn
+from evals.evidence.columns import BoolColumn, FloatColumn
 from evals.gate.treatment import drafted
 from evals.stats.falls import Falls, Reference
 from evals.watch.window import Window

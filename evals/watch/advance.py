@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Watch, WatchCell, WatchCohort
-from evals.applicability import NEEDS
-from evals.evidence import BoolColumn, Counts
+from evals.evidence.applicability import NEEDS
+from evals.evidence.columns import BoolColumn, Counts
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.watch import bounded
 from evals.watch.acceptance import with_acceptance
 from evals.watch.doubts import with_doubts

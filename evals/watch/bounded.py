@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import EffectSums, EProcess, WatchCell
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.goodput import within_bounds
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.evidence.goodput import within_bounds
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.stats import Insufficient, Interval
 from evals.stats.bets import Bets
 from evals.stats.confidence_sequence import Effects, Traffic, running_mean

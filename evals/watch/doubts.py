@@ -13,7 +13,7 @@ from collector.contract import (
     WatchCell,
     WatchDoubt,
 )
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence.columns import BoolColumn, Evidence
 from evals.gate.cut_answers import (
     bounded_by,
     cut_words,
@@ -31,7 +31,7 @@ from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import copies_at_once, no_moments
 from evals.gate.treatment import idle_words, shortcomings, speculation_of
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.watch.seen import copied, unlike, with_mixes, with_times
 from evals.watch.window import Window
 

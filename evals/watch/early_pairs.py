@@ -8,8 +8,8 @@ from collections import defaultdict
 import numpy as np
 
 from collector.columns import Table, joined
-from evals.evidence import BoolColumn, Counts, Evidence
-from evals.pairs_table import from_table
+from evals.evidence.columns import BoolColumn, Counts, Evidence
+from evals.evidence.pairs_table import from_table
 from evals.watch.window import Window
 
 

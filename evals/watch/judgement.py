@@ -9,7 +9,7 @@ from collector.contract import Outcome, Reason, Role, SetAside, Watch, WatchCell
 from evals.gate.stray import stray
 from evals.gate.summary import left_open
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import sample_ratio_p
 from evals.watch.bounded import log_e_at_worst, nothing_at_stake

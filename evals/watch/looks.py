@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from collector.contract import Outcome, Reason, WatchCell, WatchLook
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure
 from evals.gate.validity import violations

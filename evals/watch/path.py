@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from collector.contract import EProcess, WatchCell, WatchPath
-from evals.significant import significant
+from evals.stats.significant import significant
 
 _MOST = 64
 

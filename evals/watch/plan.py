@@ -6,8 +6,8 @@ from dataclasses import replace
 from collector.contract import EffectSums, EProcess, Role, Watch, WatchCell, WatchLook
 from evals.gate.cells import Cell, least_pairs
 from evals.policy import Policy
-from evals.policy_rules import METRICS, Rule
-from evals.policy_sections import Live, scaled
+from evals.policy.rules import METRICS, Rule
+from evals.policy.sections import Live, scaled
 from evals.stats import confidence_sequence
 from evals.stats.bets import BETS, METHOD
 

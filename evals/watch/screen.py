@@ -10,7 +10,7 @@ from rich.text import Text
 
 from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
 from evals.policy import Policy
-from evals.report import STYLES
+from evals.report.terminal import STYLES
 from evals.watch.acceptance import drift_words
 from evals.watch.judgement import waiting
 from evals.watch.plan import EXCEEDANCE

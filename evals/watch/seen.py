@@ -6,7 +6,7 @@ from hashlib import blake2b
 from zlib import crc32
 
 from collector.contract import Watch
-from evals.evidence import Evidence, Objects
+from evals.evidence.columns import Evidence, Objects
 from evals.gate.likeness import LENGTH, ArmDifference, asked_values, mixed, unlike_mixes
 from evals.gate.measured_times import again_words, timed_rows
 from evals.policy import Policy

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from collector.contract import Watch
-from evals.evidence import Counts
+from evals.evidence.columns import Counts
 from evals.policy import Policy
 
 _PARTS = 10

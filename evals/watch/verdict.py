@@ -3,7 +3,7 @@
 from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
 from evals.gate.release import versions
 from evals.policy import Policy
-from evals.significant import significant
+from evals.stats.significant import significant
 from evals.watch.acceptance import drift_words
 from evals.watch.judgement import not_judged, set_aside
 from evals.watch.wording import stretch_words

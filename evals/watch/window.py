@@ -10,8 +10,8 @@ import numpy as np
 from collector.client import PairChanges
 from collector.columns import Table
 from collector.data_hash import ordered
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
-from evals.pairs_table import from_table
+from evals.evidence.columns import BoolColumn, Counts, Evidence, FloatColumn
+from evals.evidence.pairs_table import from_table
 
 _NEVER = np.iinfo(np.int64).max
 _SIDES = ("baseline", "candidate")

@@ -4,7 +4,7 @@ import math
 
 from collector.contract import Outcome, Reason, Watch, WatchCell
 from evals.policy import Policy
-from evals.policy_rules import METRICS
+from evals.policy.rules import METRICS
 from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 

@@ -11,7 +11,7 @@ from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, Speculation, StoredVerdict
 from collector.store import Batch, Store
 from draftgate.commands import app
-from evals.verdict_groups import grouped, serving_of
+from evals.report.groups import grouped, serving_of
 
 SECOND = 10**9
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from collector.client import Client
 from collector.contract import Finding, Outcome, from_document, to_document
 from dashboard import server, words
-from evals.findings_by_margin import worst_first
+from evals.report.findings_by_margin import worst_first
 
 pytestmark = pytest.mark.browser
 

@@ -26,7 +26,7 @@ from collector.contract import (
 )
 from dashboard import source
 from evals import policy as policies
-from evals.registration import register_family
+from evals.policy.registration import register_family
 
 FAMILY = Family(name="r", arms=("k4", "fp8", "both"), combined={"both": ("k4", "fp8")})
 RATIOS = {"k4": 0.5, "fp8": 0.9, "both": 0.45}

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Finding, Outcome, Verdict, from_document
 from demo.cli import app
-from evals.findings_by_margin import worst_first
+from evals.report.findings_by_margin import worst_first
 
 DEMO = [sys.executable, "-m", "draftgate", "demo"]
 COHORTS = {"chat", "code", "rag", "tool_call"}

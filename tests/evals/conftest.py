@@ -15,8 +15,8 @@ from collector.client.otlp_json import traces
 from collector.columns import Table
 from collector.contract import Arm, Content, Generation
 from demo.collector_process import running
-from evals import pairs_table
-from evals.evidence import Evidence
+from evals.evidence import pairs_table
+from evals.evidence.columns import Evidence
 
 SIDE_TYPES: Mapping[str, pa.DataType] = {
     "trace_id": pa.string(),

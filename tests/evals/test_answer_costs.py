@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from collector.contract import CostComparison, Outcome, RoutePrice, price_of
-from evals import cost_words
 from evals import policy as policies
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate import decide
 from evals.gate.cost_comparison import cost_comparisons
 from evals.policy import Policy
-from evals.report import print_verdict
-from evals.report_formats import to_markdown
+from evals.report import cost_words, print_verdict
+from evals.report.formats import to_markdown
 from evals.stats.dependence import INDEPENDENT
 from evals.stats.smooth_function import limits, linear, over_groups
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from collector.contract import MayShip, Outcome, Reason, Verdict
 from evals import policy
 from evals.gate import decide
-from evals.report import print_verdict
-from evals.report_formats import to_junit, to_markdown
+from evals.report.formats import to_junit, to_markdown
+from evals.report.terminal import print_verdict
 
 TASKS = "{metric: task_completion, stat: diff, min: -0.05, scope: cohort}"
 TAIL = "{metric: e2e, stat: p95_ratio, max: 1.25, scope: cohort}"

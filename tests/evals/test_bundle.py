@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from draftgate.commands import app
 from evals import bundle
 from evals.errors import BundleError
-from evals.significant import significant
+from evals.stats.significant import significant
 
 POLICY = """
 version: 1

@@ -8,9 +8,9 @@ import pytest
 
 from collector.contract import Arm, Finding, Outcome, Reason
 from evals import policy
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate import decide
-from evals.report_formats import to_markdown
+from evals.report.formats import to_markdown
 
 TEXT = """
 version: 1

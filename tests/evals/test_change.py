@@ -8,9 +8,9 @@ import pytest
 from collector.contract import Arm, Change, Outcome, Reason
 from evals import policy
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate.release import decide
-from evals.report_formats import to_markdown
+from evals.report.formats import to_markdown
 
 EvidenceOf = Callable[[Sequence[Any]], Evidence]
 SideOf = Callable[..., Any]

@@ -13,12 +13,12 @@ from collector.columns import Table
 from collector.contract import Outcome, Reason
 from evals import policy as policies
 from evals.errors import EvidenceError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.pairs_table import from_table
 from evals.gate import decide
 from evals.gate.release import judge_cells
-from evals.pairs_table import from_table
 from evals.policy import Policy
-from evals.report import print_verdict
+from evals.report.terminal import print_verdict
 from evals.stats.sequential import spent_levels
 from evals.until_decided import Design, next_looks
 from tests.evals.conftest import answered, make_table

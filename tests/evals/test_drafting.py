@@ -8,10 +8,10 @@ import pytest
 
 from collector.contract import LoadAdaptationName, Verdict
 from evals import policy as policies
-from evals.drafting import AnswerDrafts, adaptations, at_loads
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.drafting import AnswerDrafts, adaptations, at_loads
 from evals.gate import decide
-from evals.report_formats import to_markdown
+from evals.report.formats import to_markdown
 
 SideOf = Callable[..., Mapping[str, Any]]
 EvidenceOf = Callable[[Sequence[Mapping[str, Any]]], Evidence]

@@ -15,15 +15,16 @@ from collector.contract import (
     Percentiles,
     QualityCounts,
 )
-from evals import pairs_table, policy
-from evals.acceptance import acceptance
-from evals.divergence import divergence
+from evals import policy
 from evals.errors import EvidenceError
-from evals.evidence import Divergences
+from evals.evidence import pairs_table
+from evals.evidence.acceptance import acceptance
+from evals.evidence.columns import Divergences
+from evals.evidence.divergence import divergence
+from evals.evidence.latency import latency, percentiles
+from evals.evidence.quality import quality
 from evals.gate import decide
 from evals.gate.suspicions import suspicions
-from evals.latency import latency, percentiles
-from evals.quality import quality
 
 FAILED = {"error_type": "timeout"}
 

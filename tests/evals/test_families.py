@@ -34,12 +34,12 @@ from collector.contract import (
     encode,
 )
 from draftgate import commands
-from evals import arm_report
 from evals import policy as policies
-from evals.arm_divergence import divergence_rows
-from evals.arm_grid import grid
-from evals.interaction import Interaction, interactions
-from evals.registration import policy_for, register_family, registration_for
+from evals.arms import report as arm_report
+from evals.arms.divergence import divergence_rows
+from evals.arms.grid import grid
+from evals.arms.interaction import Interaction, interactions
+from evals.policy.registration import policy_for, register_family, registration_for
 from evals.stats.spending import ever_passes
 
 FAMILY = Family(name="r", arms=("k4", "fp8", "both"), combined={"both": ("k4", "fp8")})

@@ -9,7 +9,7 @@ import pytest
 from collector.contract import Finding, Outcome, Reason, Role, Verdict, from_document, to_document
 from evals import policy
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate import decide, hypothesis, plan
 from evals.policy import Policy
 

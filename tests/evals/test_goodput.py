@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from collector.contract import LATENCIES, Finding, Outcome, Reason, Verdict
 from evals import policy as policies
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.goodput import within_bounds
 from evals.gate import decide
-from evals.goodput import within_bounds
-from evals.policy_sections import Goodput
-from evals.report_formats import to_markdown
+from evals.policy.sections import Goodput
+from evals.report.formats import to_markdown
 
 SideOf = Callable[..., Mapping[str, Any]]
 EvidenceOf = Callable[[Sequence[Mapping[str, Any]]], Evidence]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from collector.contract import InputBands, Outcome, Reason, bands_named
 from evals import policy as policies
 from evals.errors import EvidenceError, PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.gate import decide
 
 SideOf = Callable[..., Mapping[str, Any]]

@@ -13,10 +13,10 @@ from scipy.stats import ttest_1samp
 from collector.contract import Arm, Finding, Outcome, Reason
 from evals import policy as policies
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.launches import ArmLaunches, Launches, launches_of
 from evals.gate.release import decide, judge_cells
-from evals.launches import ArmLaunches, Launches, launches_of
-from evals.report_formats import to_markdown
+from evals.report.formats import to_markdown
 from evals.stats import Insufficient
 from evals.stats.launch_ratio import between_arms, over_launches
 

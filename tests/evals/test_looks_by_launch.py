@@ -9,10 +9,10 @@ import pytest
 from collector.contract import Outcome, Reason
 from evals import policy as policies
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
+from evals.evidence.pairs_table import from_table
 from evals.gate.release import judge_cells
-from evals.pairs_table import from_table
-from evals.registration import registration_of
+from evals.policy.registration import registration_of
 from evals.until_decided import Design, next_looks, policy_of
 from tests.evals.conftest import answered, make_table
 

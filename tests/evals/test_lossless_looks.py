@@ -8,9 +8,9 @@ import pytest
 
 from collector.contract import Finding, Outcome, Reason
 from evals import policy as policies
-from evals.evidence import Divergences, Evidence
+from evals.evidence.columns import Divergences, Evidence
+from evals.evidence.pairs_table import from_table
 from evals.gate import decide
-from evals.pairs_table import from_table
 from evals.until_decided import Design, NextLooks, next_looks
 from tests.evals.conftest import answered, make_table
 

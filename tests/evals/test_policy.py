@@ -8,7 +8,7 @@ from collector.contract import Role
 from evals import policy
 from evals.errors import PolicyError
 from evals.policy import Policy
-from evals.policy_rules import Rule
+from evals.policy.rules import Rule
 
 GOOD = """
 version: 1

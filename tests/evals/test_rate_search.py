@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from collector.contract import Arm
 from evals import policy as policies
 from evals.errors import PolicyError
-from evals.evidence import Evidence
+from evals.evidence.columns import Evidence
 from evals.rate_search import CLOSE, Held, greatest, held, next_rate, wanted_share
 
 SideOf = Callable[..., Mapping[str, Any]]

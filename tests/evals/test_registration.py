@@ -14,7 +14,7 @@ from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
 from draftgate import commands
 from evals import policy as policies
-from evals.registration import changes, registration_of
+from evals.policy.registration import changes, registration_of
 
 POLICY = """
 version: 1

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from evals import policy
 from evals.gate import decide
-from evals.report import print_verdict
+from evals.report.terminal import print_verdict
 
 RULES = policy.parse(
     """

@@ -13,9 +13,9 @@ from rich.console import Console
 from collector.contract import Outcome
 from evals import policy
 from evals.gate import decide
-from evals.report import print_verdict
-from evals.report_formats import FORMATS, to_github, to_junit, to_markdown
-from evals.visible_text import visible
+from evals.report.formats import FORMATS, to_github, to_junit, to_markdown
+from evals.report.terminal import print_verdict
+from evals.report.visible_text import visible
 
 RULES = policy.parse(
     """

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from collector.columns import Table
 from collector.contract import Arm, Outcome, Reason, Role, SentinelAsk, Verdict, to_document
 from evals import bundle, policy
+from evals.evidence.pairs_table import from_table
+from evals.evidence.sentinels import Preceding, series_of
 from evals.gate import decide
 from evals.gate.sentinel_cells import METRIC, sentinel_answers, state_obstacles
-from evals.pairs_table import from_table
-from evals.report_formats import to_markdown
-from evals.sentinels import Preceding, series_of
+from evals.report.formats import to_markdown
 from evals.stats.exchangeable import group_p, order_p
 
 SECOND = 10**9

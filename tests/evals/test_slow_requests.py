@@ -12,8 +12,8 @@ from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
-from evals.request_dimensions import ValueBand, dimensions
-from evals.slow_requests import FIELDS, ShareDifference, SlowComparison, compare
+from evals.profiles.request_dimensions import ValueBand, dimensions
+from evals.profiles.slow_requests import FIELDS, ShareDifference, SlowComparison, compare
 
 SECOND = 1_000_000_000
 

@@ -17,7 +17,7 @@ from evals.errors import SourceError
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.tally import EvaluationCounts
 from evals.evaluators import TaskCompletion
-from evals.report import to_json
+from evals.report.terminal import to_json
 
 COHORTS = {
     "chat": {"reference": json.dumps({"kind": "exact", "text": "Hello there."})},

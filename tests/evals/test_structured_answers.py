@@ -10,9 +10,9 @@ from collector.contract import Arm
 from evals import policy
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.scoring import Choice
-from evals.report import print_verdict
+from evals.evidence.structured_answers import structured_answers
+from evals.report.terminal import print_verdict
 from evals.source import judge
-from evals.structured_answers import structured_answers
 
 
 def answered(side, number: int, *, broken: bool) -> dict[str, object]:

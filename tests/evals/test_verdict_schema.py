@@ -9,7 +9,7 @@ import pytest
 from collector.contract import to_document
 from evals import policy
 from evals.gate import decide
-from evals.report import to_json
+from evals.report.terminal import to_json
 from evals.verdict_schema import verdict_schema
 
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "verdict.schema.json"

@@ -8,7 +8,7 @@ from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, PolicyRegistration, Verdict, encode
-from evals.evidence_parts import parts_of, with_part
+from evals.evidence.parts import parts_of, with_part
 
 
 def made_verdict(

@@ -66,7 +66,7 @@ def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int, 
     n, equal = len(made), equal + unknown
     parted = np.arange(n) < len(gaps)
     known = [np.nan if g is None else g for g in gaps]
-    from evals.evidence import Divergences
+    from evals.evidence.columns import Divergences
 
     return replace(
         made,

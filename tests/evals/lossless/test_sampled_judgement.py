@@ -9,7 +9,7 @@ import pytest
 
 from collector.contract import Arm
 from evals import policy
-from evals.evidence import SampledTokens
+from evals.evidence.columns import SampledTokens
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.sampled_cells import sampled_findings
 from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, Alarm, AuditResult

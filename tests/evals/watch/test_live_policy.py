@@ -4,7 +4,7 @@ import pytest
 
 from evals import policy
 from evals.errors import PolicyError
-from evals.policy_sections import Live, Lossless, Rollback
+from evals.policy.sections import Live, Lossless, Rollback
 from evals.stats.spending import ever_passes
 from evals.watch.explain import explained
 from evals.watch.plan import live

@@ -6,7 +6,7 @@ from typing import Any
 from collector.client import Client
 from collector.contract import Arm, Outcome, Reason, WatchLook
 from evals.policy import Policy
-from evals.policy_sections import LaunchRules
+from evals.policy.sections import LaunchRules
 from evals.watch.watcher import Watcher
 
 PAIRS = 100

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.stats import fisher_exact
 
 from collector.contract import DraftsAtLoad, LoadAdaptation, LoadAdaptationName
-from evals.significant import significant
 from evals.stats import Insufficient
+from evals.stats.significant import significant
 from evals.stats.welch import mean_difference
 
 _FEWEST: Final = 20

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import DivergedAnswers
-from evals.evidence import BoolColumn, Counts, Evidence
-from evals.load_bands import load_band
-from evals.significant import significant
+from evals.evidence.columns import BoolColumn, Counts, Evidence
+from evals.evidence.load_bands import load_band
 from evals.stats.percentiles import percentile
+from evals.stats.significant import significant
 
 
 class _Compared(NamedTuple):

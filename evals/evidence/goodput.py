@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from evals.evidence import BoolColumn, FloatColumn, Side
-from evals.policy_sections import Goodput
+from evals.evidence.columns import BoolColumn, FloatColumn, Side
+from evals.policy.sections import Goodput
 
 
 def within_bounds(side: Side, bounds: Goodput) -> FloatColumn:

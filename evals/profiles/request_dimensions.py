@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evals import distributions
-from evals.acceptance import rate
+from evals.evidence.acceptance import rate
+from evals.profiles import distributions
 
 DIM = "draftgate.dim."
 """Prefix of the dimensions that an application named itself."""

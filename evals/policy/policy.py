@@ -19,7 +19,7 @@ from pydantic import (
 
 from collector.contract import Change, Family, InputBands, Role
 from evals.errors import PolicyError
-from evals.policy_reading import (
+from evals.policy.reading import (
     STRICT,
     Integer,
     Number,
@@ -32,8 +32,8 @@ from evals.policy_reading import (
     within,
     wrong,
 )
-from evals.policy_rules import GuardRule, ProveRule, ReportRule, Rule
-from evals.policy_sections import (
+from evals.policy.rules import GuardRule, ProveRule, ReportRule, Rule
+from evals.policy.sections import (
     Dependence,
     DependenceSection,
     Design,

@@ -1,7 +1,7 @@
 """Describe speculation that adapts to the load in a sentence."""
 
 from collector.contract import LoadAdaptation, LoadAdaptationName
-from evals.validity_words import load_words
+from evals.report.validity_words import load_words
 
 
 def adaptation_words(found: LoadAdaptation) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.contract import Arm, Change
-from evals.applicability import (
+from evals.evidence.applicability import (
     GREEDY,
     NEEDS,
     OF_THE_BASELINE,
@@ -16,9 +16,9 @@ from evals.applicability import (
     applicability,
     in_cohorts_of,
 )
-from evals.declared_looks import DeclaredLooks
-from evals.launches import ArmLaunches, Launches, launches_of
-from evals.sentinels import SentinelSeries
+from evals.evidence.declared_looks import DeclaredLooks
+from evals.evidence.launches import ArmLaunches, Launches, launches_of
+from evals.evidence.sentinels import SentinelSeries
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from collector.contract import LATENCIES, P99_FROM, Arm, ArmLatency, Percentiles
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Side
 from evals.stats.percentiles import percentile
 
 

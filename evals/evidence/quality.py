@@ -1,8 +1,8 @@
 """Wins, losses and ties of each scored metric."""
 
 from collector.contract import QualityCounts
-from evals.evidence import BoolColumn, Evidence, Scores
-from evals.significant import significant
+from evals.evidence.columns import BoolColumn, Evidence, Scores
+from evals.stats.significant import significant
 
 
 def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:

@@ -9,16 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import MayShip, Outcome, Verdict, to_document
-from evals.arm_divergence import TITLE, DivergenceRow, divergence_rows
-from evals.arm_grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, RelativeTime
-from evals.interaction import Interaction
-from evals.plain_table import plain_table
-from evals.report import STYLES
-from evals.report_formats import MARKS as ICONS
-from evals.report_formats import escaped, markdown_table
-from evals.time_words import change_of_time
-from evals.verdict_answers import MARKS
-from evals.visible_text import visible
+from evals.arms.divergence import TITLE, DivergenceRow, divergence_rows
+from evals.arms.grid import ABOUT, OUTCOMES, ArmAnswer, Grid, GridRow, RelativeTime
+from evals.arms.interaction import Interaction
+from evals.report.answers import MARKS
+from evals.report.formats import MARKS as ICONS
+from evals.report.formats import escaped, markdown_table
+from evals.report.plain_table import plain_table
+from evals.report.terminal import STYLES
+from evals.report.time_words import change_of_time
+from evals.report.visible_text import visible
 
 
 def to_json(

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import CostComparison, Finding, Outcome, Role, SentinelAnswers, Verdict
-from evals import capacity_words, cost_words
-from evals.findings_by_margin import worst_by_margin, worst_first
-from evals.report import to_json
-from evals.sentinel_words import changed_words
-from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
-from evals.visible_text import made_visible, visible
+from evals.report import capacity_words, cost_words
+from evals.report.answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
+from evals.report.findings_by_margin import worst_by_margin, worst_first
+from evals.report.sentinel_words import changed_words
+from evals.report.terminal import to_json
+from evals.report.visible_text import made_visible, visible
 
 _REFERENCE = re.compile("#(?=[0-9])")
 """What begins a reference to an issue."""

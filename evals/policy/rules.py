@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import model_validator
 
 from collector.contract import LATENCIES, Role, is_share
-from evals.policy_reading import Number, PolicySection, Text, choice, one_of, within, wrong
+from evals.policy.reading import Number, PolicySection, Text, choice, one_of, within, wrong
 from evals.stats import Bound
 
 Kind = Literal["latency", "score", "goodput", "failures", "tokens", "cache", "throughput", "cost"]

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.contract import AnswerValidity, StructuredAnswers
-from evals.evidence import BoolColumn, Evidence, Side
-from evals.load_bands import load_band
-from evals.significant import significant
+from evals.evidence.columns import BoolColumn, Evidence, Side
+from evals.evidence.load_bands import load_band
 from evals.stats.percentiles import percentile
+from evals.stats.significant import significant
 
 METRIC = "schema_validity"
 Band = tuple[int, int]

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evals import distributions, request_dimensions
-from evals.request_dimensions import Dimension, Value
+from evals.profiles import distributions, request_dimensions
+from evals.profiles.request_dimensions import Dimension, Value
 from evals.stats import Interval
 from evals.stats.percentiles import ordered_percentile
 from evals.stats.score_difference import unpaired_difference

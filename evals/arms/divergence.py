@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from collector.contract import DivergedAnswers, Verdict
-from evals.validity_words import load_words
+from evals.report.validity_words import load_words
 
 TITLE = "greedy answers unlike the baseline's (median place)"
 

@@ -10,9 +10,8 @@ from scipy.sparse.csgraph import connected_components
 from collector.columns import Coded, Column, Table, concat
 from collector.contract import LATENCIES, Arm, Change, SentinelAsk
 from collector.data_hash import by_key, data_hash
-from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
-from evals.evidence import (
+from evals.evidence.columns import (
     BoolColumn,
     Counts,
     Divergences,
@@ -23,8 +22,9 @@ from evals.evidence import (
     SampledTokens,
     Side,
 )
-from evals.evidence_parts import sentinel_asks
-from evals.sentinels import Preceding, SentinelSeries, series_of
+from evals.evidence.declared_looks import DeclaredLooks, declared_looks
+from evals.evidence.parts import sentinel_asks
+from evals.evidence.sentinels import Preceding, SentinelSeries, series_of
 
 _SCORE = "_score_"
 _RECORDED = (

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.contract import Arm, ArmSummary, TimeBucket
-from evals.acceptance import length, rate
+from evals.evidence.acceptance import length, rate
 
 _COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
 

@@ -11,17 +11,17 @@ from collector.client import Client
 from collector.columns import Table
 from collector.contract import Family, Role
 from collector.data_hash import ordered
-from evals.evidence import BoolColumn, Evidence, FloatColumn
+from evals.evidence.columns import BoolColumn, Evidence, FloatColumn
+from evals.evidence.pairs_table import from_table
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import MIN_LOG_RATIO_N, MIN_MEAN_SCORE_N, Cell
 from evals.gate.paired_limits import geomean_limits
-from evals.pairs_table import from_table
 from evals.policy import Policy
-from evals.policy_rules import METRICS, Rule
-from evals.significant import significant
+from evals.policy.rules import METRICS, Rule
 from evals.source import load_pairs
 from evals.stats import Insufficient, Interval
 from evals.stats.hall import mean_difference
+from evals.stats.significant import significant
 
 TIMES = ("e2e", "tpot", "ttft")
 DIVERGED = "greedy_divergence"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import PlainValidator, model_validator
 
 from collector.contract import LATENCIES
-from evals.policy_reading import (
+from evals.policy.reading import (
     STRICT,
     Integer,
     Number,

@@ -25,12 +25,8 @@ from collector.contract import (
     is_share,
     to_document,
 )
-from evals import capacity_words, cost_words
-from evals.findings_by_margin import worst_by_margin
-from evals.plain_table import plain_table
-from evals.sentinel_words import first_words
-from evals.validity_words import load_words, place_words, valid_words
-from evals.verdict_answers import (
+from evals.report import capacity_words, cost_words
+from evals.report.answers import (
     cohort_lines,
     confidence_words,
     look_lines,
@@ -38,7 +34,11 @@ from evals.verdict_answers import (
     need_lines,
     scope_lines,
 )
-from evals.visible_text import made_visible
+from evals.report.findings_by_margin import worst_by_margin
+from evals.report.plain_table import plain_table
+from evals.report.sentinel_words import first_words
+from evals.report.validity_words import load_words, place_words, valid_words
+from evals.report.visible_text import made_visible
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {

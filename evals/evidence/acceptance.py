@@ -1,7 +1,7 @@
 """Acceptance of draft tokens by the target, from summed counts."""
 
 from collector.contract import Acceptance, Arm
-from evals.evidence import BoolColumn, Evidence, Side
+from evals.evidence.columns import BoolColumn, Evidence, Side
 
 
 def acceptance(evidence: Evidence) -> tuple[Acceptance, ...]:

@@ -12,7 +12,7 @@ from collector.contract import (
     ScopeLooks,
     Verdict,
 )
-from evals.drafting_words import adaptation_words
+from evals.report.drafting_words import adaptation_words
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",

@@ -1,0 +1,1 @@
+"""Families of candidates against one baseline: grid, divergence, interaction, report."""

@@ -1,0 +1,1 @@
+"""Verdicts as text: for terminals, Markdown, CI; ordered and worded for readers."""
