@@ -19,8 +19,9 @@ from evals.evidence.columns import Evidence
 from evals.gate import decide
 from evals.gate.cost_comparison import cost_comparisons
 from evals.policy import Policy
-from evals.report import cost_words, print_verdict
+from evals.report import cost_words
 from evals.report.formats import to_markdown
+from evals.report.terminal import print_verdict
 from evals.stats.dependence import INDEPENDENT
 from evals.stats.smooth_function import limits, linear, over_groups
 
