@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from deploy.site.markdown import cell, page, prose, table
+from deploy.site.markdown import allowed, cell, page, prose, table
 from engine_adapter.parameters import Parameters
 from engine_adapter.router.routes_file import Routes
 from engine_adapter.run.rollout_file import Rollout
@@ -116,10 +116,8 @@ def row(key: str, value: Schema, schema: Schema, *, needed: bool) -> tuple[str, 
     """Return the table's row of a key."""
     default = value.get("default")
     shown = "" if default is None or default in ([], {}) else f"`{_yaml(default)}`"
-    kinds = [_resolved(one, schema["$defs"]) for one in value.get("anyOf", [value])]
-    values = [f"`{word}`" for kind in kinds for word in kind.get("enum", ())]
-    text = value["description"] + (f" One of {', '.join(values)}." if values else "")
-    return f"`{key}`", "required" if needed else shown, cell(text)
+    text = cell(value["description"] + allowed(value, schema["$defs"]))
+    return f"`{key}`", "required" if needed else shown, text
 
 
 def _yaml(value: object) -> str:

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 _EXAMPLE = "Example: "
 
@@ -30,6 +31,19 @@ def prose(text: str) -> str:
 def cell(text: str) -> str:
     """Return text as the cell of a table."""
     return prose(text.replace("\n", " ")).replace("|", "\\|")
+
+
+def allowed(value: Mapping[str, Any], kinds: Mapping[str, Any]) -> str:
+    """Return the sentence on the values that a JSON schema allows; nothing if it lists none.
+
+    `kinds` are the document's schemas by name, to which a `$ref` points.
+    """
+    found = [
+        kinds[one["$ref"].rsplit("/", 1)[-1]] if "$ref" in one else one
+        for one in value.get("anyOf", [value])
+    ]
+    words = [f"`{word}`" for one in found for word in one.get("enum", ())]
+    return f" One of {', '.join(words)}." if words else ""
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

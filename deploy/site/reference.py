@@ -13,7 +13,7 @@ from collector import settings
 from collector.api.access import needed_scope
 from collector.serving.app import create_app
 from deploy.site import files
-from deploy.site.markdown import cell, page, paragraphs, table
+from deploy.site.markdown import allowed, cell, page, paragraphs, table
 from draftgate import commands
 from evals.evaluators.judge import settings as judge
 
@@ -104,10 +104,7 @@ def _parameter(one: dict[str, Any], schemas: dict[str, Any]) -> tuple[str, str, 
     schema = one["schema"]
     default = schema.get("default")
     shown = "required" if one["required"] else "" if default in (None, []) else f"`{default}`"
-    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
-    values = [v for k in kinds if "$ref" in k for v in schemas[k["$ref"].split("/")[-1]]["enum"]]
-    text = one["description"] + (f" One of {', '.join(values)}." if values else "")
-    return f"`{one['name']}`", shown, cell(text)
+    return f"`{one['name']}`", shown, cell(one["description"] + allowed(schema, schemas))
 
 
 PAGES = {
