@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from collector.contract import LATENCIES, Finding, Outcome, Reason, Role, is_share
 from evals.advice.records import Estimate
-from evals.report import time_words
+from evals.report import number_words
 
 ABSENT = "–"
 """Shown for a value that was not measured."""
@@ -97,7 +97,7 @@ def change_of_time(ratio_of_times: float | None) -> str:
     if ratio_of_times is None:
         return ABSENT
     return (
-        time_words.change_of_time(ratio_of_times)
+        number_words.change_of_time(ratio_of_times)
         .replace(",", THIN_SPACE)
         .replace(" %", f"{THIN_SPACE}%")
     )

@@ -12,7 +12,7 @@ from evals.advice.router import routes
 from evals.advice.scope_numbers import AdviceScope, Numbers, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
 from evals.evidence.drafting import adaptations
-from evals.report.time_words import change_of_time
+from evals.report.number_words import change_of_time
 
 
 def advise(

@@ -15,9 +15,9 @@ from evals.arms.interaction import Interaction
 from evals.report.answers import MARKS
 from evals.report.formats import MARKS as ICONS
 from evals.report.formats import escaped, markdown_table
+from evals.report.number_words import change_of_time
 from evals.report.plain_table import plain_table
 from evals.report.terminal import STYLES
-from evals.report.time_words import change_of_time
 from evals.report.visible_text import visible
 
 

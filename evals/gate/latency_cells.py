@@ -14,6 +14,7 @@ from evals.gate.measured import (
     Measurement,
     Obstacle,
     at_worst,
+    if_it_exists,
     measured,
     too_few,
     unaccounted,
@@ -160,4 +161,5 @@ def _latency_limits(
         of_arm(evidence, evidence.candidate, known, policy, timed=True),
         of_arm(evidence, evidence.baseline, known, policy, timed=True),
     )
-    return quantile_limits(candidate, baseline, arms, cell, policy)
+    found = quantile_limits(candidate, baseline, arms, cell, policy)
+    return if_it_exists(found, quantile_of(cell.rule.stat), len(candidate))

@@ -34,9 +34,9 @@ def lossless_findings(
     """Return the finding on greedy answers; none if the policy asks for none, or all were sampled.
 
     Fails if the baseline's own logits show a divergence that is no tie. Passes if there are no
-    divergences, or all are ties. If the divergences were not rescored, their rate per token is
+    divergences, or all are ties. If the divergences were not rescored, their rate per character is
     compared with that of the A/A control, at the policy's level for losslessness. Answers that
-    could not be compared count as divergences that are no ties, or, for a rate, at the first token.
+    could not be compared count as divergences that are no ties, or, for a rate, at the beginning.
     """
     rules = policy.lossless
     if rules is None or (len(evidence) and is_sampled(evidence).all()):
@@ -117,10 +117,10 @@ def _against(found: Divergences, control: Divergences | None, rules: Lossless) -
     interval = _hazard_ratio(_rate(found), _rate(control), rules)
     worst = _hazard_ratio(_rate(found, worst=True), _rate(control, worst=False), rules)
     if isinstance(interval, Insufficient) or isinstance(worst, Insufficient):
-        words = "too few tokens were compared for limits: inconclusive"
+        words = "too little was compared for limits: inconclusive"
         return _LosslessOutcome(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
     upper = "no upper limit" if interval.upper is None else f"{interval.upper:.2f}"
-    words = f"rate a token over the control's: up to {upper}, margin ≤ {rules.hazard_ratio_max:g}: "
+    words = f"rate over the control's: up to {upper}, margin ≤ {rules.hazard_ratio_max:g}: "
     if interval.p_fail <= rules.alpha:
         return _LosslessOutcome(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
     if not _within(interval, rules):
@@ -151,7 +151,7 @@ def _allowed(found: Divergences, rules: Lossless) -> FloatColumn:
 
 
 def _rate(found: Divergences, *, worst: bool | None = None) -> tuple[int, float]:
-    """Return divergences and tokens; `worst` adds answers not compared, at worst or at best."""
+    """Return divergences and length compared; `worst` adds the rest, at worst or at best."""
     tokens, unknown = found.compared[found.compared >= 0], _unknown(found)
     diverged, compared = int((found.position >= 0).sum()), float(tokens.sum())
     if worst is None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from collector.contract import Reason
+from collector.contract import P99_FROM, Reason
 from evals.evidence.columns import BoolColumn
 from evals.gate.cells import Cell
 from evals.policy import Policy
@@ -133,6 +133,15 @@ def measured(
         p_pass=found.against_worse,
         obstacle=obstacle or doubted(found),
     )
+
+
+def if_it_exists(found: Interval | Insufficient, q: float, n: int) -> Interval | Insufficient:
+    """Return the limits of a quantile; too few values have no p99, and no limit of it either."""
+    if isinstance(found, Insufficient) or q < 0.99 or n >= P99_FROM:
+        return found
+    if found.lower is not None or found.upper is not None:
+        return found
+    return Insufficient(reason=f"fewer than {P99_FROM} values have no p99", n=n, n_needed=P99_FROM)
 
 
 def doubted(found: Interval) -> Obstacle | None:

@@ -20,6 +20,7 @@ from evals.gate.measured import (
     Measurement,
     Obstacle,
     at_worst,
+    if_it_exists,
     measured,
     too_few,
     unknown_decide,
@@ -331,13 +332,11 @@ def _between(cell: Cell, arms: tuple[_Sample, _Sample], against: Margin) -> Inte
             weights=(candidate.weights, baseline.weights),
             **against,
         )
-    return unpaired_quantile_ratio(
-        _standardised(candidate),
-        _standardised(baseline),
-        q=quantile_of(cell.rule.stat),
-        draws=worth,
-        **against,
+    q = quantile_of(cell.rule.stat)
+    found = unpaired_quantile_ratio(
+        _standardised(candidate), _standardised(baseline), q=q, draws=worth, **against
     )
+    return if_it_exists(found, q, min(len(candidate.values), len(baseline.values)))
 
 
 def _sample(

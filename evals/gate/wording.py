@@ -5,6 +5,7 @@ import math
 from collector.contract import Finding, Outcome, Reason, is_share
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
+from evals.report.number_words import difference_text, ratio_text
 from evals.stats import Interval
 from evals.stats.significant import significant
 
@@ -101,11 +102,15 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
         return ""
     name = "candidate/baseline" if cell.is_ratio else "candidate − baseline"
     estimate = "unbounded" if interval.estimate is None else _value(cell, interval.estimate)
-    lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
-    upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
+    if interval.lower is None and interval.upper is None:
+        limits = "no limits"
+    else:
+        lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
+        upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
+        limits = f"{lower} to {upper}"
     note = "" if measured.note is None else f"; {measured.note}"
     n = f"{measured.n} {cell.unit}{_spread(cell, interval)}"
-    return f"{name} {estimate} ({lower} to {upper}, {n}){note}, "
+    return f"{name} {estimate} ({limits}, {n}){note}, "
 
 
 def _spread(cell: Cell, interval: Interval) -> str:
@@ -120,8 +125,5 @@ def _spread(cell: Cell, interval: Interval) -> str:
 def _value(cell: Cell, value: float) -> str:
     value = significant(value) or 0.0  # the last digits differ between builds, and may round apart
     if cell.is_ratio:
-        return f"{value:.2f}"
-    share = is_share(cell.rule.stat)
-    number = f"{abs(value) * 100:.1f}" if share else f"{abs(value):.3f}"
-    sign = "" if float(number) == 0 else "+" if value > 0 else "−"
-    return f"{sign}{number} pp" if share else f"{sign}{number}"
+        return ratio_text(value)
+    return difference_text(value, share=is_share(cell.rule.stat))

@@ -107,7 +107,8 @@ class Lossless:
     max_tie_gap: float | None = None
     """`None`: two ulp of the model's dtype at the logit, or the control's noise."""
     hazard_ratio_max: float = 1.5
-    """Maximum ratio of divergences per token, candidate over A/A control."""
+    """Maximum ratio of the rates of divergences, candidate over A/A control: per character, or per
+    token if a model rescored."""
     tolerance: float = 0.005
     """Bias of the sampling audit's means that numerical error may cause."""
 
@@ -278,7 +279,8 @@ class GreedySection(PolicySection):
     """Gap of logits that is a tie: a number, or `auto`: two ulp of the model's dtype, or the
     control's noise."""
     hazard_ratio_max: Annotated[Number, within("a ratio above 1", lambda ratio: ratio > 1)] = 1.5
-    """Maximum divergences per token, relative to the A/A control."""
+    """Maximum rate of divergences, relative to the A/A control's: per character, or per token if
+    a model rescored."""
 
 
 class SampledSection(PolicySection):

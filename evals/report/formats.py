@@ -9,7 +9,7 @@ from evals.report import capacity_words, cost_words
 from evals.report.answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.report.findings_by_margin import worst_by_margin, worst_first
 from evals.report.sentinel_words import changed_words
-from evals.report.terminal import to_json
+from evals.report.terminal import to_json, value_text
 from evals.report.visible_text import made_visible, visible
 
 _REFERENCE = re.compile("#(?=[0-9])")
@@ -109,9 +109,9 @@ def _row(group: Sequence[Finding]) -> tuple[str, ...]:
         _scope(f.cohort),
         f"{f.metric} {f.stat}",
         ", ".join(one.role.value for one in group),
-        _number(f.estimate),
-        f"{_number(f.lower)} … {_number(f.upper)}",
-        ", ".join(f"{sign} {one.margin:g}" for one in group),
+        value_text(f, f.estimate),
+        f"{value_text(f, f.lower)} … {value_text(f, f.upper)}",
+        ", ".join(f"{sign} {value_text(one, one.margin)}" for one in group),
         f"{f.n:,}",
         ", ".join(_outcome(one) for one in group),
     )
@@ -154,11 +154,8 @@ def _sentinels(found: Sequence[SentinelAnswers]) -> Iterator[str]:
 
 
 def _outcome(f: Finding) -> str:
-    return f"{MARKS[f.outcome]} {f.outcome.value if f.reason is None else f.reason.value}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    reason = "" if f.reason is None else f" ({f.reason.value.replace('_', ' ')})"
+    return f"{MARKS[f.outcome]} {f.outcome.value}{reason}"
 
 
 def escaped(text: str) -> str:

@@ -35,6 +35,7 @@ from evals.report.answers import (
     scope_lines,
 )
 from evals.report.findings_by_margin import worst_by_margin
+from evals.report.number_words import difference_text, ratio_text
 from evals.report.plain_table import plain_table
 from evals.report.sentinel_words import first_words
 from evals.report.validity_words import load_words, place_words, valid_words
@@ -118,7 +119,7 @@ def _findings(verdict: Verdict) -> Table:
             _scope(f.cohort),
             f"{f.metric.replace('_', ' ')} {_STATS.get(f.stat, f.stat)}".rstrip(),
             ", ".join(one.role.value for one in group),
-            _value(f, f.estimate),
+            value_text(f, f.estimate),
             f"{_bare(f, f.lower)} … {_bare(f, f.upper)}",
             ", ".join(f"{'≤' if f.bound == 'max' else '≥'}{_bare(f, one.margin)}" for one in group),
             f"{f.n:,}",
@@ -254,15 +255,15 @@ def _scope(cohort: str | None) -> str:
     return "all" if cohort is None else escape(cohort)
 
 
-def _value(finding: Finding, value: float | None) -> str:
+def value_text(finding: Finding, value: float | None) -> str:
+    """Return a number of a finding in its unit, or a dash."""
     if value is None:
         return "–"
     if finding.unit == "ratio":
-        return f"{value:.3f}"
-    # Rounded first, so that no value is shown as minus zero.
-    return f"{round(value * 100, 1) + 0.0:+.1f} pp" if is_share(finding.stat) else f"{value:+.3f}"
+        return ratio_text(value)
+    return difference_text(value, share=is_share(finding.stat))
 
 
 def _bare(finding: Finding, value: float | None) -> str:
     """Return the value without its unit, which the estimate beside it shows."""
-    return _value(finding, value).removesuffix(" pp")
+    return value_text(finding, value).removesuffix(" pp")

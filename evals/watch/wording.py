@@ -5,6 +5,7 @@ import math
 from collector.contract import Outcome, Reason, Watch, WatchCell
 from evals.policy import Policy
 from evals.policy.rules import METRICS
+from evals.report.number_words import ratio_text
 from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 
@@ -91,7 +92,7 @@ def value(cell: WatchCell, number: float | None) -> str:
     if number is None:
         return "–"
     if cell.stat.endswith("_ratio"):
-        return f"{number:.3f}"
+        return ratio_text(number)
     if cell.stat == "diff":
         return f"{round(number * 100, 2) + 0.0:+.2f} pp"
     return f"{round(number, 4) + 0.0:+.4f}"

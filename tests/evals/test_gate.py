@@ -135,6 +135,19 @@ def test_a_bad_candidate_fails(rollout_of, judge, rule, spoil) -> None:
     assert finding.p_fail < 0.0011  # by Student's t of the batches; .00102 for the p95 of 160
 
 
+def test_few_values_have_no_p99(rollout_of, judge) -> None:
+    """Of fewer than 100 it would be about the greatest, so that not even an estimate is given."""
+    rule = "{metric: e2e, stat: p99_ratio, max: 1.25, scope: pooled}"
+    few, more = (only(judge(rollout_of(n), rule)) for n in (99, 100))
+    assert (few.estimate, few.n, few.reason, few.n_needed) == (None, 99, Reason.TOO_FEW, 200)
+    assert few.message == (
+        "p99 end-to-end latency, pooled: margin ≤ 1.25: inconclusive: needs 200 more pairs "
+        "(299 at least)"
+    )
+    assert more.estimate is not None
+    assert "(no limits, 100 pairs)" in more.message
+
+
 def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> None:
     """Between the limits nothing is decided, and the message says what would settle it."""
     rollout = rollout_of().change(slice(0, 12), "candidate", score_task_completion=0.0)

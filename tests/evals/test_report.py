@@ -62,7 +62,7 @@ def test_a_finding_stands_on_one_line_with_its_numbers(printed) -> None:
     assert "INCONCLUSIVE" in text.splitlines()[0]
     assert "k4 is inconclusive on 20 pairs: 0 of 3 required cells are proved." in text
     assert line_of(text, "[b]odd", "task", "prove") == (
-        "[b]odd task completion prove +0.0 pp -11.9 … +11.9 ≥-10.0 20 needs 118 more".split()  # noqa: SIM905
+        "[b]odd task completion prove 0.0 pp −11.9 … +11.9 ≥−10.0 20 needs 118 more".split()  # noqa: SIM905
     )
     assert line_of(text, "gone", "prove")[-1] == "missing"
 

@@ -61,7 +61,7 @@ def test_markdown_holds_a_row_a_cell(verdict_of) -> None:
     assert len(rows) == len(verdict.findings)
     assert {row.replace("\\|", "").count("|") for row in rows} == {9}
     (passed,) = [row for row in rows if r"| a\|b\<i\> | task_completion diff | prove |" in row]
-    assert passed.endswith("| ≥ -0.1 | 60 | ✅ pass |")
+    assert passed.endswith("| 0.0 pp | −4.3 pp … +4.3 pp | ≥ −10.0 pp | 60 | ✅ pass |")
     marks = [row.split("|")[-2].split()[0] for row in rows if "| report |" not in row]
     assert marks == sorted(marks, key="❌❔✅".index)
 
