@@ -26,7 +26,7 @@ class Variable(NamedTuple):
 
     name: str
     help: str
-    """What users read of it in `draftgate serve --help` and on the site's page of settings."""
+    """Its description in `draftgate serve --help` and on the site's page of settings."""
     default: str
     """As users write it; `none` if it may be absent."""
     read: Callable[[Environment, str, Any], Any]  # Any: of the setting's type

@@ -12,7 +12,7 @@ class Section(BaseModel):
 
 
 class _InProcess(Section):
-    """What every engine in this process is told."""
+    """The settings that every engine in this process shares."""
 
     model: Annotated[str, Field(min_length=1)]
     """A folder, absolute or relative to the rollout file, or a name on a model hub."""

@@ -36,7 +36,7 @@ class Held(NamedTuple):
 
 
 class Greatest(NamedTuple):
-    """What the rates tried say of one arm."""
+    """The result of the rates tried, for one arm."""
 
     holds: float | None
     """The greatest rate that holds, as does every lower one tried; `None`: not even the lowest."""

@@ -32,7 +32,7 @@ def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> Table:
 
 
 class ComparedWith(NamedTuple):
-    """What a rollout is compared with, beside its baseline."""
+    """Comparisons of a rollout beside that with its baseline."""
 
     control: str | None = None
     """The A/A rollout."""

@@ -1,4 +1,4 @@
-"""What a run that ends when it is decided asks next: which cohorts, up to which look."""
+"""The next questions of a run that ends when it is decided: which cohorts, up to which look."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple

@@ -40,7 +40,7 @@ DECODINGS: Final[Mapping[str, Decoding]] = {
 }
 """In the order of the audit: what may end a server comes last."""
 GRID: Final = tuple(name for name in DECODINGS if name not in ("unit", "hot"))
-"""What every release is asked; the others show what a patch changes."""
+"""The cells of every release; the others show the effect of a patch."""
 _TELLING: Final = ((1, "greedy"), (1, "sampled"), (8, "greedy"), (8, "json"), (1, "top_k"))
 _PROMPTS: Final = {"demo": 32, "json": 32, "tool_call": 32}
 _SAMPLED_PROMPTS: Final = 150

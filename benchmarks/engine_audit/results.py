@@ -1,4 +1,4 @@
-"""What a cell came to: read from its verdict, and kept in one file of JSON."""
+"""The result of a cell: read from its verdict, and kept in one file of JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

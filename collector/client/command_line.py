@@ -1,4 +1,4 @@
-"""What commands that ask a collector share: its options, and errors in one line."""
+"""Shared by commands that ask a collector: its options, and errors in one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -21,7 +21,7 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 class DocumentError(ValueError):
-    """A document does not match its record type; the message names the key and what was wanted."""
+    """A document does not match its record type; the message names the key and the kind wanted."""
 
 
 def to_document(record: Any) -> Document:  # Any: any dataclass of the contract

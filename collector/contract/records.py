@@ -383,7 +383,7 @@ class Generation:
     )
     """Planned pairs per cohort of the whole run, as JSON: `{"chat": 400}`."""
     change: str | None = on_wire(a.DRAFTGATE_CHANGE, Form.STRING, few_values=True, of_resource=True)
-    """What the rollout changes: one of `Change`."""
+    """The rollout's change: one of `Change`."""
     price: str | None = on_wire(a.DRAFTGATE_PRICE, Form.STRING, few_values=True, of_resource=True)
     """Price of the route that answered: the JSON of a `RoutePrice`."""
     engine_version: str | None = on_wire(

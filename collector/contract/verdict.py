@@ -351,7 +351,7 @@ class CostComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCapacity:
-    """What one arm served in one scope; a second is one from its first start to its last end."""
+    """The work of one arm in one scope; a second is one from its first start to its last end."""
 
     cohort: str | None
     arm: Arm
@@ -432,7 +432,7 @@ class Verdict:
     rollout: str
     outcome: Outcome
     change: Change | None = None
-    """What the candidate changes; None if nobody said."""
+    """The candidate's change; None if nobody said."""
     family: Family | None = None
     """The family that the rollout is judged in, at levels divided by its size; None if alone."""
     summary: str

@@ -51,7 +51,7 @@ def _redacted_others(others: bytes, content: ContentPolicy) -> bytes:
     links = [
         _redacted(_redacted_trace_state(raw, content), trace_pb2.Span.Link, link, content)
         for raw in message.links
-        for link in [read_link(raw)]  # first: its error says what is malformed
+        for link in [read_link(raw)]  # first: its error names the fault
     ]
     message.events[:], message.links[:] = events, links
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped

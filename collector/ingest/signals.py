@@ -55,7 +55,7 @@ class Signal(NamedTuple):
     decode: Callable[[Iterator[bytes], Encoding, ContentPolicy], Iterator[DecodedBody]]
     """Yields the decoded parts of a body."""
     item: str
-    """What a body holds."""
+    """Noun for the items of a body."""
     response: type[Message]
     rejected: str
     """The response's field for the number of rejected items."""

@@ -38,7 +38,7 @@ _MOST_CALLS: Final = 16
 _MOST_TAKEN: Final = 4
 """Most messages of a connection that are worked on at once, so that others have their turn."""
 _FIRST_WINDOW_BYTES: Final = 65_535
-"""What a peer may send of each message at once: HTTP/2's default."""
+"""Bytes of each message that a peer may send at once: HTTP/2's default."""
 _SHARED_WINDOW_BYTES: Final = 2**30
 """The same of all messages together: not the limit, because reading stops before."""
 _WIDENED_BYTES: Final = 2**20
@@ -74,7 +74,7 @@ Serve = Callable[[Call], Awaitable[CallReply]]
 
 
 class _Phase(Enum):
-    """What a connection waits for; the value is the peer's time, in seconds."""
+    """Reasons for which a connection waits; the value is the peer's time, in seconds."""
 
     HEAD = HEAD_WITHIN_S
     IDLE = 30.0
@@ -369,7 +369,7 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
     # Flow
 
     def _settle(self) -> None:
-        """Update windows, shared room and deadlines, and send what is due."""
+        """Update windows, shared room and deadlines, and send the data due."""
         if self._transport.is_closing():
             return
         self._widen_one()

@@ -15,7 +15,7 @@ _LOOK_EVERY_S: Final = 10.0
 
 
 class _Seen(NamedTuple):
-    """What one look found, and which rollouts it changes."""
+    """The findings of one look, and the rollouts that it changes."""
 
     followed: dict[str, bool]
     served: frozenset[str]

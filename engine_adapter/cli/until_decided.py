@@ -167,7 +167,7 @@ class Judge:
 
 
 def next_step(found: Mapping[str, NextLooks | None], first: Step) -> Step:
-    """Return what is answered next, given what each candidate wants; nothing at the end.
+    """Return the next pairs to answer, given what each candidate wants; nothing at the end.
 
     Of the undecided candidates, the one that wants the fewest cohorts comes first, with every other
     one that wants these looks too, so that they share the baseline's answers.
@@ -179,7 +179,7 @@ def next_step(found: Mapping[str, NextLooks | None], first: Step) -> Step:
 
 
 def _state(found: NextLooks, plan: LookPlan) -> str:
-    """Return how far each cohort is, what is proved, and what is still to be decided."""
+    """Return how far each cohort is, and its proved and undecided cells."""
     reached = {cohort: n for cohort, n in found.taken.items() if n and cohort in plan.sizes}
     pairs = sum(plan.sizes[cohort][n - 1] for cohort, n in reached.items())
     where = f"{_named(reached, plan, 'at')}, {pairs:,} pairs" if reached else "no look is complete"

@@ -95,7 +95,7 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What a running engine reports about itself; `None` is unknown."""
+    """A running engine's report on itself; `None` is unknown."""
 
     version: str | None = None
     setup: SpeculationSetup = field(default_factory=SpeculationSetup)

@@ -47,7 +47,7 @@ class InputLengths:
             self._seen[self.band(characters) or "", self._bands.of(tokens)] += 1
 
     def state(self) -> dict[str, object]:
-        """Return what was seen, as JSON values."""
+        """Return the counts as JSON values."""
         return {
             "characters_per_token": self._characters / self._tokens if self._tokens else None,
             "bands": [

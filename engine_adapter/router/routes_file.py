@@ -122,7 +122,7 @@ class Routes(Section):
     ramp: RampSection | None = None
     """The share in steps, which the collector stores; `ramp: {}` takes the default steps."""
     sticky: Sticky = Sticky()
-    """What keeps a conversation on one arm."""
+    """The keys that keep a conversation on one arm."""
     cohorts: CohortSection = CohortSection()
     """How a request's cohort is found."""
     input_tokens: InputTokensSection | None = None

@@ -28,7 +28,7 @@ Looks = Mapping[str, int]
 
 
 class Step(NamedTuple):
-    """What is answered next."""
+    """The pairs to answer next."""
 
     looks: Looks
     """Empty at the end."""

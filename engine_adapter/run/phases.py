@@ -48,7 +48,7 @@ class AtOnce:
         return nullcontext()
 
     def advance(self, flush: Callable[[], None]) -> None:  # noqa: ARG002  # delivered at the end
-        """Go on to the next phase; `flush` delivers what was answered. May take seconds."""
+        """Go on to the next phase; `flush` delivers the answers. May take seconds."""
         self.current = None
 
 
@@ -87,7 +87,7 @@ class LookByLook(AtOnce):
             self.budget_reached = True
 
     def advance(self, flush: Callable[[], None]) -> None:
-        """Deliver and judge what was answered, and prepare the looks that come next.
+        """Deliver and judge the answers, and prepare the looks that come next.
 
         Raises `AdapterError` if spans were not accepted, or if a look that was answered is not
         complete in the collector.

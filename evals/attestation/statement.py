@@ -55,7 +55,7 @@ class AttestedData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictPredicate:
-    """What the signer attests about a bundle's verdict."""
+    """The signer's statement about a bundle's verdict."""
 
     judged_by: str | None = None
     """Name that the signer gives itself; None if it gave none. The key is the proof."""

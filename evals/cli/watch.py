@@ -36,7 +36,9 @@ def watch(  # noqa: PLR0913  # one argument an option
     policy: PolicyOfRollout = None,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Judge what is there, print it, and exit as `gate` does."),
+        typer.Option(
+            "--once", help="Judge the stored pairs, print the state, and exit as `gate` does."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")

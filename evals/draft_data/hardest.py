@@ -32,7 +32,7 @@ class HardPrompt(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What was written."""
+    """The prompts of an export, and how many were left out."""
 
     prompts: tuple[HardPrompt, ...]
     """In the order of the file: least accepted first."""

@@ -30,7 +30,7 @@ class EvaluationCounts:
     agreed: int = 0
     """Those of the audited on which the judge agrees."""
     cost_usd: float | None = None
-    """What the new scores cost together; None if no cost is known."""
+    """Cost of the new scores together; None if no cost is known."""
 
 
 @dataclass(slots=True)

@@ -1,1 +1,1 @@
-"""The evidence of a rollout: its pairs as columns, and what is counted on them."""
+"""The evidence of a rollout: its pairs as columns, and counts of them."""

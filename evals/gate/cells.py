@@ -30,7 +30,7 @@ MIN_SUMS_N = 100
 
 
 class Margin(TypedDict):
-    """What a method's limits are held against."""
+    """The margin that a method's limits are held against."""
 
     margin: float
     bound: Bound

@@ -1,4 +1,4 @@
-"""What a million output tokens cost on each arm, and what rejected drafts cost of it."""
+"""The cost of a million output tokens on each arm, and the part of rejected drafts in it."""
 
 from dataclasses import replace
 from typing import NamedTuple

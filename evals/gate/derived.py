@@ -1,4 +1,4 @@
-"""What a policy derives from the evidence: bands of input tokens, and which requests are good."""
+"""Evidence that a policy derives: bands of input tokens, and which requests are good."""
 
 from dataclasses import replace
 

@@ -11,7 +11,7 @@ from evals.stats.significant import significant
 
 
 class LosslessComparison(NamedTuple):
-    """What was compared, how, and against which margin."""
+    """A comparison of a lossless policy: its measure, method and margin."""
 
     metric: str
     stat: str

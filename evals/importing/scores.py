@@ -21,13 +21,13 @@ FORMATS: Mapping[str, tuple[frozenset[str], _Reader]] = {
 """Each evaluator's keys, and its reader."""
 
 _METRIC = "task_completion"
-"""What the gate calls whether an answer does its task; the score's label has the case's metric."""
+"""The gate's metric of a done task; the score's label has the case's metric."""
 _Key = tuple[str, str, int]
 """Task, id of the case, and repeat."""
 
 
 class ImportChoice(NamedTuple):
-    """What to read of the files."""
+    """The fields to read from the files."""
 
     format: str | None = None
     metric: str | None = None

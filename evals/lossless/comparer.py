@@ -27,7 +27,7 @@ class Comparer:
     def compared(
         self, client: Client, rollouts: Mapping[str, Table], control: tuple[str, Table] | None
     ) -> tuple[Table, Table | None]:
-        """Return the rollouts' pooled table and the A/A control's, with what was found.
+        """Return the rollouts' pooled table and the A/A control's, with the divergences.
 
         The gaps of the control's equal arms set which gaps count as ties in the rollouts. The
         audits of sampled answers continue over all rollouts.

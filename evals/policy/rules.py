@@ -108,7 +108,7 @@ class RuleSection(PolicySection):
 
     role: ClassVar[Role]
     metric: Annotated[str, one_of(METRICS)]
-    """What is compared."""
+    """The metric compared."""
     stat: str
     """Statistic of the metric, such as `geomean_ratio`, `p95_ratio` or `diff`."""
     max: Number | None = None

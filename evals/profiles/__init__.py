@@ -1,1 +1,1 @@
-"""Descriptions of what was recorded, for plots and tables; no verdict rests on them."""
+"""Descriptions of the recorded generations, for plots and tables; no verdict rests on them."""

@@ -13,7 +13,7 @@ from evals.report.terminal import to_json, value_text
 from evals.report.visible_text import made_visible, visible
 
 _REFERENCE = re.compile("#(?=[0-9])")
-"""What begins a reference to an issue."""
+"""The beginning of a reference to an issue."""
 MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 

@@ -18,7 +18,7 @@ else:  # before 0.31
 
 
 def main() -> None:
-    """Print what was wanted beside what was returned, for a greedy request and a sampled one."""
+    """Print the wanted beside the returned tokens, for a greedy request and a sampled one."""
     drafts = torch.tensor([4, 8], dtype=torch.int32)  # cumulative: four for each of two requests
     _show("temperature", torch.tensor([0.0, 0.7]), drafts, replace_to=1)
     _show("top_k", torch.tensor([20, 5], dtype=torch.int32), drafts)

@@ -17,7 +17,7 @@ class Ran:
     """The program was judged."""
 
     problem: str | None
-    """What went wrong; `None` if every test passed."""
+    """The fault; `None` if every test passed."""
 
 
 @dataclass(frozen=True, slots=True)

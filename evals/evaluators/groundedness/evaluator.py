@@ -35,7 +35,7 @@ class Groundedness:
 
     The score is near 1 if all sentences are supported, near 0 if one is not, and 0.5 at the
     decision threshold; `docs/evaluators.md` says why a release gate needs this. The explanation
-    gives the calibrated probability, the worst sentences with what is wrong in each, and the
+    gives the calibrated probability, the worst sentences with the faults of each, and the
     passage nearest to each; the spans give every sentence's support. An answer that only declines
     claims nothing and scores 1. English only.
 
@@ -152,7 +152,7 @@ def _unscored_reason(texts: tuple[str, ...], answer: str | None) -> str | None:
 
 
 def _explanation(answer: str, passages: Passages, judgement: Judgement, threshold: float) -> str:
-    """Give the probability, and the sentences above the threshold with what is wrong in each."""
+    """Give the probability, and the sentences above the threshold with the faults of each."""
     lines = [f"{judgement.probability:.0%} likely to hold something unsupported"]
     if len(answer) > MAX_ANSWER_CHARACTERS:
         lines[0] += f"; judged by its first {MAX_ANSWER_CHARACTERS:,} characters"

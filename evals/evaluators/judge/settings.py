@@ -27,7 +27,7 @@ VARIABLES: Final = {
     RATE: "Most requests a second of each worker. Default: no limit.",
     CACHE: "Folder that keeps the judge's answers. Default: none.",
 }
-"""What users read of each variable."""
+"""Each variable's description for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

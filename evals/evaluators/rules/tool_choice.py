@@ -9,7 +9,7 @@ from evals.evaluators.conversation import answered_calls
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """What the request asks of tool calls."""
+    """The request's demand on tool calls."""
 
     mode: str = "auto"
     """`auto`, `required`, `none`, or `function` if one tool is named."""
