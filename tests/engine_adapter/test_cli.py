@@ -92,7 +92,6 @@ def test_every_generation_is_stored_with_its_counts(
                 speculated = generation.speculation is not None
                 assert speculated == (generation.arm == "candidate")
                 assert generation.queue_s is not None
-                assert generation.content is not None
                 assert generation.content.output_messages is not None
 
 
@@ -114,7 +113,6 @@ def test_the_policy_is_registered_before_the_first_pair(
             assert f"r{i}: policy {name} " in said
             assert "is registered, before the first pair" in said
             registered = client.history(f"r{i}").registered
-            assert registered is not None
             assert (registered.policy_name, registered.before_first_pair) == (name, True)
 
 

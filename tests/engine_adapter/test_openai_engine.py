@@ -134,8 +134,6 @@ def generation(*replies: Route) -> Generation:
 def test_latency_counts_from_the_first_byte_sent_to_the_first_content() -> None:
     """Time to first token is the server's wait and little more; the role chunk does not count."""
     made = generation(Route(chat(["a", "b"], ttft_s=0.2, gap_s=0.1)))
-    assert made.ttft_s is not None
-    assert made.stream_max_gap_s is not None
     assert made.ttft_s >= 0.2
     assert made.stream_max_gap_s >= 0.09
     assert made.ttft_s + made.stream_max_gap_s == pytest.approx(made.e2e_s, abs=1e-6)
@@ -151,7 +149,6 @@ def test_a_broken_off_answer_keeps_what_was_seen() -> None:
         None,
     )
     assert made.ttft_s is not None
-    assert made.content is not None
     assert "Paris" in (made.content.output_messages or "")
 
 

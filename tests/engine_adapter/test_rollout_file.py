@@ -114,7 +114,6 @@ def test_prices_are_of_the_arms_routes(tmp_path: Path) -> None:
     """By hour or by token, in one currency; the experiment is the same without them."""
     by_token = "{per_million_input_tokens: 0.15, per_million_output_tokens: 0.6}"
     read = rollout_file.read(write(tmp_path, priced(candidate=by_token)))
-    assert read.prices is not None
     assert price_of(read.prices.of(Arm.BASELINE)).per_hour == 5.0
     assert price_of(read.prices.of(Arm.CANDIDATE)) == RoutePrice(
         currency="USD", per_million_input_tokens=0.15, per_million_output_tokens=0.6

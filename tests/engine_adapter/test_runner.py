@@ -107,8 +107,6 @@ def test_a_generation_carries_what_the_client_saw() -> None:
     before = time.time_ns()
     (made,) = run(experiment(engine, engine), iter([Turn(prompt, 2, C)]))
     assert before <= made.start_unix_ns <= made.end_unix_ns <= time.time_ns()
-    assert made.ttft_s is not None
-    assert made.tpot_s is not None
     assert 0.001 <= made.ttft_s < made.e2e_s
     assert made.ttfo_s == made.ttft_s
     assert made.ttft_s + 2 * made.tpot_s == pytest.approx(made.e2e_s, abs=1e-8)
@@ -178,7 +176,6 @@ def test_a_failed_request_is_a_generation_and_the_run_goes_on() -> None:
     )
     assert failed.ttft_s is not None
     assert failed.stream_chunks == 1
-    assert failed.content is not None
     assert json.loads(failed.content.output_messages or "") == [
         {
             "role": "assistant",
@@ -284,7 +281,6 @@ def test_the_span_is_the_record() -> None:
             sender.send(generation)
     for generation, exported in zip(made, memory.get_finished_spans(), strict=True):
         wanted = encode(generation)
-        assert exported.context is not None
         assert (f"{exported.context.trace_id:032x}", f"{exported.context.span_id:016x}") == (
             generation.trace_id,
             generation.span_id,

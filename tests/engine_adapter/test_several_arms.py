@@ -99,7 +99,6 @@ def test_an_arm_holds_its_route_and_its_change(tmp_path: Path) -> None:
         "other",
     ]
     family = rollout.family
-    assert family is not None
     assert (family.rollouts, family.combined) == (
         ("r-k2", "r-fp8", "r-both"),
         {"both": ("k2", "fp8")},
@@ -189,7 +188,6 @@ def stored(client: Client, rollout: str) -> dict[str, dict[str, Generation]]:
     """Return a rollout's generations by arm and prompt."""
     found: dict[str, dict[str, Generation]] = defaultdict(dict)
     for one in client.generations(rollout):
-        assert one.arm is not None
         assert one.prompt_id not in found[one.arm.value]
         found[one.arm.value][str(one.prompt_id)] = one
     return found

@@ -153,7 +153,6 @@ def test_llamacpp_tells_what_it_samples_by_unasked() -> None:
 def test_llamacpp_tells_the_order_of_its_steps() -> None:
     """A step's parameters stand in its place; without a list the order is unknown."""
     order = LlamaCppEngine.interpret(llamacpp("draft")).sampling_order
-    assert order is not None
     kept = [name for name in order if name in ("top_k", "top_p", "min_p", "temperature")]
     assert kept == ["top_k", "top_p", "min_p", "temperature"]
     assert order.index("repeat_penalty") < order.index("dry_multiplier") < order.index("top_k")

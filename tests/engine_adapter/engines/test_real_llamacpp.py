@@ -160,8 +160,6 @@ def test_a_whole_answer_says_what_its_stream_says(drafted: Served) -> None:
         reader = LlamaCppReader(SpeculationSetup(on=True))
         reader.take(drafted.post({"messages": messages, "max_tokens": 64, "temperature": 0}))
         whole, said = reader.answer(), streamed.speculation
-        assert whole.speculation is not None
-        assert said is not None
         assert whole.speculation.draft_tokens == said.draft_tokens
         assert whole.speculation.accepted_tokens == said.accepted_tokens
         assert whole.speculation.steps is None
@@ -176,10 +174,6 @@ def test_steps_explain_the_tokens(drafted: Served) -> None:
     over = []
     for completion in drafted.answers.completions:
         said = completion.speculation
-        assert said is not None
-        assert said.steps is not None
-        assert said.accepted_tokens is not None
-        assert completion.output_tokens is not None
         assert completion.output_tokens < MAX_TOKENS
         over.append(1 + said.steps + said.accepted_tokens - completion.output_tokens)
     assert set(over) == {0, 1}
@@ -202,11 +196,7 @@ def test_transformers_drafts_before_the_first_token_and_so_counts_otherwise(
     assert in_process.totals == (153, 583, 455)
     for ours, theirs in zip(in_process.completions, drafted.answers.completions, strict=True):
         said = ours.speculation
-        assert said is not None
-        assert said.steps is not None
-        assert said.accepted_tokens is not None
         assert ours.output_tokens == theirs.output_tokens
-        assert ours.output_tokens is not None
         # No token of a prefill; no bonus in the last step where its last draft ended the text.
         assert said.steps + said.accepted_tokens - ours.output_tokens in (0, 1)
 
@@ -230,8 +220,6 @@ def test_differences_of_scrapes_are_what_the_answers_say(drafted: Served) -> Non
     found = asyncio.run(scraped(drafted.route))
     for theirs, completion in zip(found, drafted.answers.completions, strict=False):
         said = completion.speculation
-        assert theirs is not None
-        assert said is not None
         assert theirs.source == "scrape"
         assert theirs.accepted_tokens_per_pos == said.accepted_tokens_per_pos
         assert (theirs.steps, theirs.draft_tokens, theirs.accepted_tokens) == (
@@ -256,7 +244,6 @@ def test_two_requests_at_once_have_no_difference_of_their_own(drafted: Served) -
 
     one, other, alone = asyncio.run(ask())
     assert (one and one.accepted_tokens, other and other.accepted_tokens) == (None, None)
-    assert alone is not None
     assert alone.source == "scrape"
 
 
@@ -355,10 +342,6 @@ def test_sessions_are_the_same_with_and_without_drafts(
         for turn in ((3,) if history == "own" else (1, 2, 3))
     )
     for pair in pairs:
-        assert pair.baseline is not None
-        assert pair.candidate is not None
         assert pair.baseline.error_type is None
-        assert pair.baseline.content is not None
-        assert pair.candidate.content is not None
         assert pair.baseline.content.input_messages == pair.candidate.content.input_messages
         assert pair.baseline.content.output_messages == pair.candidate.content.output_messages

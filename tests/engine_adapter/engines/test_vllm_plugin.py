@@ -98,7 +98,6 @@ def test_the_attributes_keep_the_contracts_laws(steps: list[tuple[int, int]]) ->
     )
     said = decoded.generation.speculation
     assert (decoded.problems, decoded.generation.quality) == ((), ())
-    assert said is not None
     assert (said.steps, said.draft_tokens, said.num_speculative_tokens) == (len(steps), drafted, 5)
     assert said.accepted_tokens == sum(accepted for _, accepted in steps)
     assert said.accepted_tokens_per_pos == tuple(

@@ -82,7 +82,6 @@ def test_a_session_has_one_name_that_does_not_tell_its_key() -> None:
     """The same for all its requests, another for another session or rollout, none without a key."""
     known, elsewhere = assignment(), assignment("k5")
     name = known.session(asked(x_session_id="person@example.org"))
-    assert name is not None
     assert len(name) == 32
     assert name == known.session(asked(x_session_id="person@example.org", user="u"))
     assert name != known.session(asked(x_session_id="other"))

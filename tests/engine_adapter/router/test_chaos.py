@@ -143,7 +143,6 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
         process = subprocess.Popen(
             [sys.executable, str(script), port], stdout=subprocess.PIPE, text=True
         )
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         return process
 

@@ -31,7 +31,6 @@ def router_process(baseline: str, candidate: str) -> Iterator[tuple[str, psutil.
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     try:
-        assert process.stdout is not None
         yield f"{process.stdout.readline().strip()}/v1", psutil.Process(process.pid)
     finally:
         process.kill()

@@ -53,7 +53,6 @@ def chunk(words: str, **more: object) -> str:
 def test_a_shape_is_told_by_all_but_the_words() -> None:
     """Whatever else differs, is empty, or needs JSON to be read, is no ordinary chunk."""
     shape = ChunkShape.of(chunk("one"), "one")
-    assert shape is not None
     assert shape.words_of(chunk("two {}[]: é")) is None  # json.dumps escapes it
     assert shape.words_of(chunk("two {}[]:")) == "two {}[]:"
     assert shape.words_of(chunk("two {}[]:").replace("two", "zwö")) == "zwö {}[]:"
@@ -78,7 +77,6 @@ def event(data: str) -> bytes:
 def test_ordinary_chunks_are_taken_together_and_only_whole() -> None:
     """A piece with anything else in it, or a part of an event, is not taken for ordinary."""
     shape = ChunkShape.of(chunk("one"), "one")
-    assert shape is not None
     ordinary = event(chunk("two")) + event(chunk("zwo").replace("zwo", "zwö"))
     assert shape.words_of_all(ordinary) == ["two", "zwö"]
     for other in (
@@ -124,7 +122,6 @@ def test_a_chunk_came_with_the_piece_that_holds_its_end(size: int) -> None:
 def test_the_ordinary_chunks_at_the_beginning_are_told_from_what_follows() -> None:
     """Up to a chunk of another shape, one that is cut off, or the end."""
     shape = ChunkShape.of(chunk("one"), "one")
-    assert shape is not None
     two = event(chunk("two")) + event(chunk("three"))
     for rest in (b"", event("[DONE]"), event(chunk('a "quote"')) + two, event(chunk("four"))[:-1]):
         assert shape.leading_words(two + rest, 0) == (["two", "three"], len(two)), rest

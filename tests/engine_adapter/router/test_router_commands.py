@@ -62,7 +62,6 @@ def process(
         cwd=cwd,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )
-    assert started.stdout is not None
     try:
         for line in started.stdout:
             if found := re.search(ready, line):
@@ -249,7 +248,6 @@ def test_route_registers_its_policy_before_the_first_pair(
     with Client(started.collector) as client:
         until(lambda: client.history("k4").registered is not None)
         registered = client.history("k4").registered
-    assert registered is not None
     assert registered.policy_hash == policies.load(tmp_path / "own.yaml").policy_hash
     assert registered.before_first_pair
 
