@@ -1,6 +1,7 @@
 """Sum verify steps to the contract's speculation counts; the single place that does so."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -35,14 +36,7 @@ class SpeculationCounts(NamedTuple):
 
     def apply(self, configured: Speculation, source: str) -> Speculation:
         """Return the configured speculation with these counts and their source."""
-        return Speculation(
-            method=configured.method,
-            draft_model=configured.draft_model,
-            num_speculative_tokens=configured.num_speculative_tokens,
-            lossless=configured.lossless,
-            source=source,
-            **self._asdict(),
-        )
+        return replace(configured, source=source, **self._asdict())
 
 
 def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:

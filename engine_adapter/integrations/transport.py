@@ -59,15 +59,27 @@ class _Observation:
                 self._record(answer)
 
 
-class _Instrument:
-    """Adds request fields and observes answers, for both transports."""
+class _WrappingTransport:
+    """The base of both transports: adds request fields and observes answers."""
 
-    def __init__(self, engine: str, setup: SpeculationSetup | None, record: Record | None) -> None:
+    def __init__(
+        self,
+        engine: str,
+        wrapped: Any,
+        *,
+        setup: SpeculationSetup | None = None,
+        record: Record | None = None,
+    ) -> None:  # Any: a transport of httpx or httpx2, of the class's own kind
+        """Use `engine`'s reader; `setup` describes how the engine speculates.
+
+        `record` is called with the answer so far, repeatedly until it is complete.
+        """
         self._reader = reader_of(engine)
         self._setup = setup
         self._record = record
+        self._wrapped = wrapped
 
-    def with_fields(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
+    def _with_fields(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
         """Return the request with the engine's extra fields; other routes pass unchanged."""
         if not request.url.path.endswith(_ROUTES):
             return request
@@ -85,7 +97,7 @@ class _Instrument:
             extensions=request.extensions,
         )
 
-    def observe(self, request: Any, response: Any) -> _Observation | None:  # Any: as above
+    def _observation(self, request: Any, response: Any) -> _Observation | None:  # Any: as above
         """Return an observation of a (chat) completion; `None` if nothing would use it."""
         wanted = self._record is not None or trace.get_current_span().is_recording()
         if not wanted or not request.url.path.endswith(_ROUTES):
@@ -93,33 +105,14 @@ class _Instrument:
         return _Observation(self._reader(self._setup), response.headers, self._record)
 
 
-class _WrappingTransport:
-    """The base of both transports."""
-
-    def __init__(
-        self,
-        engine: str,
-        wrapped: Any,
-        *,
-        setup: SpeculationSetup | None = None,
-        record: Record | None = None,
-    ) -> None:  # Any: a transport of httpx or httpx2, of the class's own kind
-        """Use `engine`'s reader; `setup` describes how the engine speculates.
-
-        `record` is called with the answer so far, repeatedly until it is complete.
-        """
-        self._instrument = _Instrument(engine, setup, record)
-        self._wrapped = wrapped
-
-
 class AcceptanceTransport(_WrappingTransport):
     """Wraps the transport of an SDK's synchronous HTTP client."""
 
     def handle_request(self, request: Any) -> Any:  # Any: httpx's or httpx2's own classes
         """Send the request; observe its answer as it passes."""
-        request = self._instrument.with_fields(request)
+        request = self._with_fields(request)
         response = self._wrapped.handle_request(request)
-        observation = self._instrument.observe(request, response)
+        observation = self._observation(request, response)
         if observation is not None:
             response.stream = _observed(response.stream, observation, _library(request))
         return response
@@ -141,9 +134,9 @@ class AsyncAcceptanceTransport(_WrappingTransport):
 
     async def handle_async_request(self, request: Any) -> Any:  # Any: as above
         """Send the request; observe its answer as it passes."""
-        request = self._instrument.with_fields(request)
+        request = self._with_fields(request)
         response = await self._wrapped.handle_async_request(request)
-        observation = self._instrument.observe(request, response)
+        observation = self._observation(request, response)
         if observation is not None:
             response.stream = _observed_async(response.stream, observation, _library(request))
         return response

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from collector.contract import Change
@@ -154,13 +155,6 @@ def _speculation(arm: ArmFacts) -> tuple[object, ...] | None:
     return tuple(value for value in known if value is not None) or None
 
 
-def _of_probe(name: str) -> Callable[[ArmFacts], object]:
-    def value(arm: ArmFacts) -> object:
-        return getattr(arm.probe, name)
-
-    return value
-
-
 def _engine(arm: ArmFacts) -> str | None:
     named = arm.route.engine if arm.route.engine != "openai" else None
     return arm.probe.served_by or named
@@ -204,14 +198,14 @@ _ASPECTS = (
     _Aspect("target", "targets", _parameter_count),
     _Aspect("target", "targets", _of_files("shape")),
     _Aspect("weights", "weights", _of_files("weights")),
-    _Aspect("weights", "weights", _of_probe("target")),
+    _Aspect("weights", "weights", attrgetter("probe.target")),
     _Aspect("model_family", "architectures", _family),
-    _Aspect("dtype", "number formats", _of_probe("dtype")),
+    _Aspect("dtype", "number formats", attrgetter("probe.dtype")),
     _Aspect("quantization", "quantisations", _quantization),
-    _Aspect("kv_cache_dtype", "formats of the KV cache", _of_probe("kv_cache_dtype")),
-    _Aspect("context_length", "contexts", _of_probe("context_length")),
+    _Aspect("kv_cache_dtype", "formats of the KV cache", attrgetter("probe.kv_cache_dtype")),
+    _Aspect("context_length", "contexts", attrgetter("probe.context_length")),
     _Aspect("stop_tokens", "stop tokens", _stops),
     _Aspect("engine_version", "engine versions", _version),
-    _Aspect("prefix_cache", "prefix caches", _of_probe("prefix_cache")),
+    _Aspect("prefix_cache", "prefix caches", attrgetter("probe.prefix_cache")),
     _Aspect("speculation", "ways of speculating", _speculation),
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 
 class Severity(StrEnum):
@@ -27,22 +28,14 @@ class PreflightFinding:
     fix: str
 
 
-def error(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
-    """Return an error."""
+def _found(
+    severity: Severity, check: str, message: str, *, evidence: str, fix: str
+) -> PreflightFinding:
     return PreflightFinding(
-        check=check, severity=Severity.ERROR, message=message, evidence=evidence, fix=fix
+        check=check, severity=severity, message=message, evidence=evidence, fix=fix
     )
 
 
-def warning(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
-    """Return a warning."""
-    return PreflightFinding(
-        check=check, severity=Severity.WARNING, message=message, evidence=evidence, fix=fix
-    )
-
-
-def note(check: str, message: str, *, evidence: str, fix: str) -> PreflightFinding:
-    """Return a note."""
-    return PreflightFinding(
-        check=check, severity=Severity.NOTE, message=message, evidence=evidence, fix=fix
-    )
+error = partial(_found, Severity.ERROR)
+warning = partial(_found, Severity.WARNING)
+note = partial(_found, Severity.NOTE)

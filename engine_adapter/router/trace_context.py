@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 _HEADER: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -32,14 +32,9 @@ class TraceContext:
         """Return the root span of a new trace."""
         return cls(trace_id=_id(128), span_id=_id(64))
 
-    def beside(self) -> "TraceContext":
+    def beside(self) -> Self:
         """Return a sibling span: a new id with the same parent."""
-        return TraceContext(
-            trace_id=self.trace_id,
-            span_id=_id(64),
-            parent_span_id=self.parent_span_id,
-            flags=self.flags,
-        )
+        return replace(self, span_id=_id(64))
 
     @property
     def traceparent(self) -> str:

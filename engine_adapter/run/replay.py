@@ -85,7 +85,7 @@ def replay(
     rollout: Rollout,
     *,
     opener: EngineOpener | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda _step: None,
     notes: Journal | None = None,
     serve: Serve | None = None,
     until: UntilDecided | None = None,
@@ -99,7 +99,7 @@ def replay(
     the generations that it has.
     """
     opener, serve = opener or EngineOpener(), serve or (lambda _launch: nullcontext(rollout))
-    notes, progress = notes or journal.unwritten(), progress or _show_nothing
+    notes = notes or journal.unwritten()
     if until is None:
         return _Replay(rollout, notes, progress, planned(rollout)).run(opener, serve)
     looks = LookPlan(rollout)
@@ -323,7 +323,3 @@ async def _sources(
         if isinstance(route, HttpRoute) and route.gpu_metrics_url is not None:
             found.append(MetricsPage(arm, route.gpu_metrics_url, "dcgm"))
     return found
-
-
-def _show_nothing(_step: RunProgress) -> None:
-    """Show nothing."""

@@ -13,7 +13,7 @@ from engine_adapter.engines import Engine, Request
 from engine_adapter.engines.observation import ObservedAnswer, observe
 from engine_adapter.errors import GenerationError
 from engine_adapter.run import conversation, recording
-from engine_adapter.run.journal import Journal, SpanIds
+from engine_adapter.run.journal import Journal, SpanIds, unwritten
 from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
@@ -33,8 +33,8 @@ class Experiment:
     rollout: str
     engines: Mapping[str, Engine]
     """By arm."""
-    sampling: Sampling
-    journal: Journal
+    sampling: Sampling = field(default_factory=Sampling)
+    journal: Journal = field(default_factory=unwritten)
     rollouts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By arm: the rollouts in which its answers count, if it is not `rollout` alone."""
 
@@ -46,18 +46,14 @@ Ended = Callable[[list[Generation]], None]
 """Called with the turns of a session of an arm, after the last one; copies are among them."""
 
 
-def _ignore(*_happened: object) -> None:
-    """Do nothing."""
-
-
 async def run(
     experiment: Experiment,
     schedule: Iterable[Turn],
     *,
     concurrency: int | None,
     record: Record,
-    ended: Ended = _ignore,
-    failed: Failed = _ignore,
+    ended: Ended = lambda _turns: None,
+    failed: Failed = lambda _arm, _error: None,
 ) -> None:
     """Answer the turns, and call `record` with each generation as it completes.
 

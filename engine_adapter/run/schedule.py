@@ -8,10 +8,9 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 
 from collector.contract import Arm
-from engine_adapter.run.arrival_times import times_s
 from engine_adapter.run.load_shape import Load, ThinkTime
 from engine_adapter.run.sentinels import Sentinel, SentinelVisit, asks_before
 from engine_adapter.run.trace_prompts import shaped
@@ -190,6 +189,25 @@ def visits(
     else:
         for session in asked:
             yield Visit(session)
+
+
+def times_s(load: Load, seed: int) -> Iterator[float]:
+    """Yield arrival times without end, in seconds since the run began, at `load.rate` a second.
+
+    `poisson` draws exponential gaps from the seed; `constant` spaces requests evenly; `burst`
+    sends `burst_size` requests (default 8) at once, at intervals that keep the rate.
+    """
+    rate = load.rate or 0.0
+    if load.mode == "poisson":
+        drawn = random.Random(seed)  # noqa: S311  # an experiment's arrivals, not a secret
+        now_s = 0.0
+        while True:
+            yield now_s
+            now_s += drawn.expovariate(rate)
+    size = (load.burst_size or 8) if load.mode == "burst" else 1
+    for number in count():
+        for _ in range(size):
+            yield number * size / rate
 
 
 def _of_trace(prompts: Sequence[Prompt], load: Load, trace: Sequence[Arrival]) -> Iterator[Visit]:

@@ -43,10 +43,6 @@ Stored = Callable[[Iterable[str]], None]
 """Called with the ids of spans that the collector has acknowledged, from the exporting thread."""
 
 
-def _ignore(_span_ids: Iterable[str]) -> None:
-    """Do nothing."""
-
-
 def require_collector(collector_url: str) -> None:
     """Raise `TelemetryError` unless the collector accepts an empty export."""
     url, access = _traces(collector_url), CollectorAccess.from_environment()
@@ -82,7 +78,7 @@ class SpanSender:
         collector_url: str,
         *,
         exporter: SpanExporter | None = None,
-        stored: Stored = _ignore,
+        stored: Stored = lambda _span_ids: None,
     ) -> None:
         """Send to a collector; API key and TLS settings come from the environment."""
         self._url = _traces(collector_url)

@@ -1,7 +1,6 @@
 """Arms in processes of their own: the same run, and what happens when one dies."""
 
 import asyncio
-import json
 import os
 import signal
 from pathlib import Path
@@ -9,14 +8,11 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
+from rollout_files import told, written
 from scripted_server import Route, chat, json_reply, running
-from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm
-from demo import collector_process
-from draftgate.commands import app
 from engine_adapter.engines import Answer, Request
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.errors import EngineSetupError, GenerationError
@@ -39,30 +35,26 @@ async def completed(engine: ArmProcess) -> Answer:
 
 
 @pytest.mark.slow
-def test_both_arms_answer_as_in_one_process(random_pair: dict[str, Path], tmp_path: Path) -> None:
+def test_both_arms_answer_as_in_one_process(
+    random_pair: dict[str, Path], tmp_path: Path, url: str
+) -> None:
     """`processes: per_arm` stores the same texts and counts, and leaves no process behind."""
-    (tmp_path / "prompts.jsonl").write_text(
-        json.dumps({"id": "p", "cohort": "c", "prompt": "the order was shipped"})
-    )
+    prompts = [{"id": "p", "cohort": "c", "prompt": "the order was shipped"}]
     target = {"engine": "transformers", "model": str(random_pair["target"])}
     said: dict[str, Any] = {}
-    with collector_process.running(tmp_path / "d.db", tmp_path / "log") as url:
-        for processes in ("shared", "per_arm"):
-            file = tmp_path / f"{processes}.yaml"
-            document = {
-                "rollout": processes, "workload": "prompts.jsonl", "baseline": target,
-                "candidate": target | {"draft_model": str(random_pair["draft"])},
-                "sampling": {"max_tokens": 8},
-                "load": {"warmup": 1, "processes": processes},
-            }  # fmt: skip
-            file.write_text(yaml.safe_dump(document))
-            ran = CliRunner().invoke(app, ["run", str(file), "--collector", url])
-            assert ran.exit_code == 0, ran.stderr
-            with Client(url) as client:
-                (pair,) = client.pairs(processes, content=True).pairs
-            sides = pair.baseline, pair.candidate
-            said[processes] = [(s.content, s.speculation, s.fingerprint) for s in sides if s]
-            assert all(s is not None and s.ttft_s and s.ttft_s > 0 for s in sides)
+    for processes in ("shared", "per_arm"):
+        document = {
+            "rollout": processes, "baseline": target,
+            "candidate": target | {"draft_model": str(random_pair["draft"])},
+            "sampling": {"max_tokens": 8},
+            "load": {"warmup": 1, "processes": processes},
+        }  # fmt: skip
+        told("run", written(tmp_path, document, prompts), "--no-journal", "--collector", url)
+        with Client(url) as client:
+            (pair,) = client.pairs(processes, content=True).pairs
+        sides = pair.baseline, pair.candidate
+        said[processes] = [(s.content, s.speculation, s.fingerprint) for s in sides if s]
+        assert all(s is not None and s.ttft_s and s.ttft_s > 0 for s in sides)
     assert len(said["shared"]) == len(Arm)
     assert said["shared"] == said["per_arm"]
     assert arms() == []

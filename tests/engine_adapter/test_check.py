@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from rollout_files import invoke, written
 from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
-from typer.testing import CliRunner
 
 from collector.contract import Arm, Speculation
-from draftgate.commands import app
 from engine_adapter.engines import Probe
 from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.preflight.arm_checks import of_arm, of_sampling
@@ -31,19 +29,10 @@ def check(
     folder: Path, baseline: object, candidate: object, **more: object
 ) -> tuple[int, Findings]:
     """Return the exit code and the findings by check."""
-    (folder / "prompts.jsonl").write_text(
-        json.dumps({"id": "p", "cohort": "c", "prompt": "the order was shipped"}) + "\n"
-    )
-    document = {
-        "rollout": "r",
-        "workload": "prompts.jsonl",
-        "baseline": baseline,
-        "candidate": candidate,
-        "sampling": {"max_tokens": 40},
-    } | more
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(document))
-    result = CliRunner().invoke(app, ["check", str(path), "--json"])
+    prompts = [{"id": "p", "cohort": "c", "prompt": "the order was shipped"}]
+    arms = {"baseline": baseline, "candidate": candidate}
+    path = written(folder, arms | {"sampling": {"max_tokens": 40}} | more, prompts)
+    result = invoke("check", path, "--json")
     if result.exit_code == 2:
         return 2, {"": {"message": result.stderr}}
     return result.exit_code, {

@@ -7,12 +7,9 @@ from pathlib import Path
 
 import fake_openai
 import pytest
-import yaml
-from typer.testing import CliRunner
+from rollout_files import invoke, written
 
 from collector.client import Client
-from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.errors import TelemetryError
 from engine_adapter.run import rollout_file
@@ -32,13 +29,10 @@ prove:
 
 
 @pytest.fixture
-def rollout(random_pair: dict[str, Path], tmp_path: Path) -> dict[str, object]:
+def rollout(random_pair: dict[str, Path]) -> dict[str, object]:
     """Return a rollout file's content that works, but for its collector."""
-    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, PROMPTS)))
     target = {"engine": "transformers", "model": str(random_pair["target"])}
     return {
-        "rollout": "r",
-        "workload": "prompts.jsonl",
         "baseline": target,
         "candidate": target
         | {"draft_model": str(random_pair["draft"]), "num_speculative_tokens": 3},
@@ -49,54 +43,51 @@ def rollout(random_pair: dict[str, Path], tmp_path: Path) -> dict[str, object]:
 
 
 def run(folder: Path, content: dict[str, object], *options: str) -> tuple[int, str, str]:
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(content))
-    result = CliRunner().invoke(app, ["run", str(path), *options])
+    result = invoke("run", written(folder, content, PROMPTS), *options)
     return result.exit_code, result.stdout, result.stderr.strip()
 
 
 def test_every_generation_is_stored_with_its_counts(
-    rollout: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rollout: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     """Pairs of both repeats arrive over OTLP, lawful, the candidate's with counts."""
     monkeypatch.setitem(sys.modules, "pynvml", None)  # no samples, on a machine with GPUs, too
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, printed, _ = run(tmp_path, rollout, "--collector", url, "--json")
-        assert code == 0
-        counts = json.loads(printed)
-        assert counts.pop("loop_lag")["samples"] > 0
-        nothing = {"samples": 0, "p50_s": None, "p99_s": None, "max_s": None}
-        drafts = {arm: of.pop("drafts") for arm, of in counts["arms"].items()}
-        assert drafts["baseline"] == {}
-        assert drafts["candidate"]["greedy"]["draft_tokens"] > 0
-        assert counts == {
-            "rollout": "r",
-            "generations": 12,
-            "failed": 0,
-            "resumed": 0,
-            "send_lag": nothing,
-            "engine_samples": 0,
-            "arms": {
-                arm: {"generations": 6, "failed": 0, "error_type": None, "errors": {}}
-                for arm in ("baseline", "candidate")
-            },
-        }
-        with Client(url) as client:
-            (overview,) = client.rollouts()
-            assert (overview.pairs, overview.cohorts, overview.quality_flagged) == (
-                6,
-                ("chat", "rag"),
-                0,
-            )
-            for generation in client.generations("r", content=True):
-                speculated = generation.speculation is not None
-                assert speculated == (generation.arm == "candidate")
-                assert generation.queue_s is not None
-                assert generation.content.output_messages is not None
+    code, printed, _ = run(tmp_path, rollout, "--collector", url, "--json")
+    assert code == 0
+    counts = json.loads(printed)
+    assert counts.pop("loop_lag")["samples"] > 0
+    nothing = {"samples": 0, "p50_s": None, "p99_s": None, "max_s": None}
+    drafts = {arm: of.pop("drafts") for arm, of in counts["arms"].items()}
+    assert drafts["baseline"] == {}
+    assert drafts["candidate"]["greedy"]["draft_tokens"] > 0
+    assert counts == {
+        "rollout": "r",
+        "generations": 12,
+        "failed": 0,
+        "resumed": 0,
+        "send_lag": nothing,
+        "engine_samples": 0,
+        "arms": {
+            arm: {"generations": 6, "failed": 0, "error_type": None, "errors": {}}
+            for arm in ("baseline", "candidate")
+        },
+    }
+    with Client(url) as client:
+        (overview,) = client.rollouts()
+        assert (overview.pairs, overview.cohorts, overview.quality_flagged) == (
+            6,
+            ("chat", "rag"),
+            0,
+        )
+        for generation in client.generations("r", content=True):
+            speculated = generation.speculation is not None
+            assert speculated == (generation.arm == "candidate")
+            assert generation.queue_s is not None
+            assert generation.content.output_messages is not None
 
 
 def test_the_policy_is_registered_before_the_first_pair(
-    rollout: dict[str, object], tmp_path: Path
+    rollout: dict[str, object], tmp_path: Path, url: str
 ) -> None:
     """The one that is named, or the rollout file's; without either the shipped default."""
     (tmp_path / "own.yaml").write_text(POLICY)
@@ -105,7 +96,7 @@ def test_the_policy_is_registered_before_the_first_pair(
         ({"policy": "own.yaml"}, [], "own"),
         ({}, [], "default"),
     ]
-    with running(tmp_path / "d.db", tmp_path / "log") as url, Client(url) as client:
+    with Client(url) as client:
         for i, (more, options, name) in enumerate(given):
             content = rollout | more | {"rollout": f"r{i}", "load": {"warmup": 0}}
             code, _, said = run(tmp_path, content, "--collector", url, *options)
@@ -117,11 +108,10 @@ def test_the_policy_is_registered_before_the_first_pair(
 
 
 def test_an_arm_that_mostly_fails_ends_the_run_with_an_error(
-    rollout: dict[str, object], tmp_path: Path
+    rollout: dict[str, object], tmp_path: Path, url: str
 ) -> None:
     """Exit code 1; a line names the arm, how often, and the engine's words; answers are stored."""
     with (
-        running(tmp_path / "d.db", tmp_path / "log") as url,
         Client(url) as client,
         fake_openai.running() as server,
     ):
@@ -161,11 +151,10 @@ def test_no_collector_is_told_before_anything_is_started(
     async def opened(_route: object) -> Engine:
         raise AssertionError("a model was loaded")
 
-    (tmp_path / "rollout.yaml").write_text(yaml.safe_dump(rollout))
     opener = EngineOpener()
     opener.open = opened  # type: ignore[method-assign]
     with pytest.raises(TelemetryError, match="no collector answers"):
-        replay(rollout_file.read(tmp_path / "rollout.yaml"), opener=opener)
+        replay(rollout_file.read(written(tmp_path, rollout)), opener=opener)
 
 
 @pytest.mark.slow
@@ -198,30 +187,28 @@ def test_bad_input_is_one_line_and_exit_2(
 
 
 def test_an_absent_workload_is_one_line_and_exit_2(
-    rollout: dict[str, object], tmp_path: Path
+    rollout: dict[str, object], tmp_path: Path, url: str
 ) -> None:
     """The line names the file."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        given = rollout | {"workload": "absent.jsonl"}
-        code, _, error = run(tmp_path, given, "--collector", url)
+    given = rollout | {"workload": "absent.jsonl"}
+    code, _, error = run(tmp_path, given, "--collector", url)
     assert code == 2
     assert "absent.jsonl: cannot be read: No such file or directory" in error
     assert "Traceback" not in error
 
 
 def test_an_unusable_route_is_one_line_and_exit_2(
-    rollout: dict[str, object], random_pair: dict[str, Path], tmp_path: Path
+    rollout: dict[str, object], random_pair: dict[str, Path], tmp_path: Path, url: str
 ) -> None:
     """A model folder without weights and a draft of another tokenizer, each by its setting."""
     empty = tmp_path / "empty"
     empty.mkdir()
     bare = {"engine": "transformers", "model": str(empty)}
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, _, error = run(tmp_path, rollout | {"baseline": bare}, "--collector", url)
-        assert (code, "model:" in error, "holds no config.json" in error) == (2, True, True)
-        other = {**bare, "model": str(random_pair["target"])}
-        other["draft_model"] = str(random_pair["stranger"])
-        code, _, error = run(tmp_path, rollout | {"candidate": other}, "--collector", url)
-        assert (code, "has another tokenizer than" in error) == (2, True)
-        with Client(url) as client:
-            assert client.rollouts() == ()
+    code, _, error = run(tmp_path, rollout | {"baseline": bare}, "--collector", url)
+    assert (code, "model:" in error, "holds no config.json" in error) == (2, True, True)
+    other = {**bare, "model": str(random_pair["target"])}
+    other["draft_model"] = str(random_pair["stranger"])
+    code, _, error = run(tmp_path, rollout | {"candidate": other}, "--collector", url)
+    assert (code, "has another tokenizer than" in error) == (2, True)
+    with Client(url) as client:
+        assert client.rollouts() == ()

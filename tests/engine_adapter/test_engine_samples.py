@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from pathlib import Path
 
 import pytest
 from scripted_server import Reply, Route, Step
@@ -10,7 +9,6 @@ from scripted_server import running as serving
 
 from collector.client import Client
 from collector.contract import Arm
-from demo.collector_process import running
 from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.run.engine_samples import EngineSampler, MetricsPage, SampleTally, exported
 
@@ -49,9 +47,9 @@ def sampled(url: str, collector_url: str, *, at_least: int) -> SampleTally:
     return asyncio.run(sample())
 
 
-def test_gauges_become_samples_of_the_rollout_and_arm(tmp_path: Path) -> None:
+def test_gauges_become_samples_of_the_rollout_and_arm(url: str) -> None:
     """Stored with engine, instance, labels, rollout and arm; counters are not asked for."""
-    with serving(page(PAGE)) as server, running(tmp_path / "d.db", tmp_path / "log") as url:
+    with serving(page(PAGE)) as server:
         tally = sampled(f"{server.root}/metrics", url, at_least=4)
         assert tally.sent >= 4
         assert tally.failed == 0
@@ -71,10 +69,9 @@ def test_gauges_become_samples_of_the_rollout_and_arm(tmp_path: Path) -> None:
     }
 
 
-def test_a_page_that_fails_is_counted_and_ends_nothing(tmp_path: Path) -> None:
+def test_a_page_that_fails_is_counted_and_ends_nothing(url: str) -> None:
     """No server, a page that is no metrics, a collector that is gone: each a failed scrape."""
     with (
-        running(tmp_path / "d.db", tmp_path / "log") as url,
         serving(page("no {metrics")) as server,
     ):
         assert sampled("http://127.0.0.1:1/metrics", url, at_least=2).sent == 0

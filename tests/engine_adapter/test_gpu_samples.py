@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 
 from collector.client import Client
 from collector.otlp.engine_metrics import is_engine_metric
-from demo.collector_process import running
 from engine_adapter.engines.gpu_samples import METRICS, GpuReader, installed_nvml
 from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.records import Memory
@@ -199,18 +197,17 @@ def test_a_gpu_that_is_lost_leaves_the_others() -> None:
         assert [reading.gpu.labels["gpu"] for reading in reader.read()] == ["1"]
 
 
-def test_each_gpu_is_an_instance_of_its_own_in_the_collector(tmp_path: Path) -> None:
+def test_each_gpu_is_an_instance_of_its_own_in_the_collector(url: str) -> None:
     """Stored by UUID, with index, model and rollout, and of no arm: both may use it."""
     nvml = TwoGpus()
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        tally = sampled(GpuReader(lambda: nvml), url, rounds=14)
-        assert tally.sent >= 14
-        assert tally.failed == 0
-        with Client(url) as client:
-            stored = {
-                metric.name: list(client.samples(metric.name, service_name="nvml"))
-                for metric in METRICS
-            }
+    tally = sampled(GpuReader(lambda: nvml), url, rounds=14)
+    assert tally.sent >= 14
+    assert tally.failed == 0
+    with Client(url) as client:
+        stored = {
+            metric.name: list(client.samples(metric.name, service_name="nvml"))
+            for metric in METRICS
+        }
     assert nvml.opened == 0
     assert {sample.instance for sample in stored["DCGM_FI_DEV_GPU_TEMP"]} == {"GPU-0", "GPU-1"}
     for metric in METRICS:

@@ -10,16 +10,13 @@ from typing import Any
 
 import fake_openai
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from rollout_files import invoke, written
 from waiting import until
 
 from collector.client import Client
 from collector.contract import Arm, Generation
-from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.errors import WorkloadError
 from engine_adapter.run.launches import shares
 from engine_adapter.run.load_shape import Load
@@ -63,29 +60,20 @@ def test_arms_answer_in_one_launch_after_the_other() -> None:
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> dict[str, object]:
+def experiment() -> dict[str, object]:
     """Return a rollout file's content whose servers are started by their command."""
-    lines = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(9))
-    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
     route |= {"start": f"{sys.executable} {fake_openai.__file__} {{port}}"}
-    return {
-        "rollout": "r",
-        "workload": "prompts.jsonl",
-        "baseline": route,
-        "candidate": route,
-        "load": {"warmup": 1, "launches": 3},
-    }
+    return {"baseline": route, "candidate": route, "load": {"warmup": 1, "launches": 3}}
 
 
 def write(folder: Path, content: dict[str, object]) -> Path:
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(content))
-    return path
+    prompts = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(9))
+    return written(folder, content, prompts)
 
 
 def run(folder: Path, content: dict[str, object], *options: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["run", str(write(folder, content)), *options])
+    result = invoke("run", write(folder, content), *options)
     return result.exit_code, result.stdout, " ".join(result.stderr.split())
 
 
@@ -103,12 +91,13 @@ def launched(url: str) -> dict[Arm | None, dict[str | None, set[str | None]]]:
     return found
 
 
-def test_each_launch_is_a_server_of_its_own(experiment: dict[str, object], tmp_path: Path) -> None:
+def test_each_launch_is_a_server_of_its_own(
+    experiment: dict[str, object], tmp_path: Path, url: str
+) -> None:
     """Three launches an arm, each named; both sides of a pair in launches that ran side by side."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, _, error = run(tmp_path, experiment, "--collector", url)
-        assert code == 0, error
-        found = launched(url)
+    code, _, error = run(tmp_path, experiment, "--collector", url)
+    assert code == 0, error
+    found = launched(url)
     shares_of = {arm: sorted(map(sorted, of.values())) for arm, of in found.items()}  # type: ignore[type-var]
     assert shares_of[Arm.BASELINE] == shares_of[Arm.CANDIDATE]
     assert [len(share) for share in shares_of[Arm.BASELINE]] == [3, 3, 3]
@@ -119,38 +108,41 @@ def test_each_launch_is_a_server_of_its_own(experiment: dict[str, object], tmp_p
 
 
 @pytest.mark.slow
-def test_a_stopped_run_starts_what_is_left(experiment: dict[str, Any], tmp_path: Path) -> None:
+def test_a_stopped_run_starts_what_is_left(
+    experiment: dict[str, Any], tmp_path: Path, url: str
+) -> None:
     """Whole launches are not begun again; one that was cut short goes on in a new one."""
     go_on = tmp_path / "go-on"
     for arm in Arm:
         experiment[arm] |= {"start": f"{experiment[arm]['start']} {go_on}"}
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        path = write(tmp_path, experiment | {"collector": {"url": url}})
-        process = subprocess.Popen(
-            [sys.executable, "-m", "draftgate", "run", str(path), "--json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        journal = tmp_path / "rollout.yaml.journal"
-        until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 1)
-        process.send_signal(signal.SIGINT)
-        said = process.communicate()[1]
-        assert (process.returncode, "Traceback" in said) == (130, False), said
-        before = {name for of in launched(url).values() for name in of}
-        go_on.touch()
-        code, printed, error = run(tmp_path, experiment, "--collector", url, "--json")
-        assert code == 0, error
-        counts = json.loads(printed)
-        assert counts["resumed"] + counts["generations"] == 18
-        after = {name for of in launched(url).values() for name in of}
+    path = write(tmp_path, experiment | {"collector": {"url": url}})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "draftgate", "run", str(path), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    journal = tmp_path / "rollout.yaml.journal"
+    until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert (process.returncode, "Traceback" in said) == (130, False), said
+    before = {name for of in launched(url).values() for name in of}
+    go_on.touch()
+    code, printed, error = run(tmp_path, experiment, "--collector", url, "--json")
+    assert code == 0, error
+    counts = json.loads(printed)
+    assert counts["resumed"] + counts["generations"] == 18
+    after = {name for of in launched(url).values() for name in of}
     assert 6 <= len(after) <= 8
     assert before < after
 
 
-def test_servers_started_by_hand_are_named(experiment: dict[str, object], tmp_path: Path) -> None:
+def test_servers_started_by_hand_are_named(
+    experiment: dict[str, object], tmp_path: Path, url: str
+) -> None:
     """`--launch` stands on every span; a name that is none is refused."""
-    with fake_openai.running() as server, running(tmp_path / "d.db", tmp_path / "log") as url:
+    with fake_openai.running() as server:
         route = {"engine": "openai", "model": "m", "url": f"{server}/v1"}
         by_hand = experiment | {"baseline": route, "candidate": route, "load": {"warmup": 0}}
         options = ("--collector", url, "--launch")
@@ -173,10 +165,9 @@ def test_launches_need_a_command(experiment: dict[str, object], tmp_path: Path) 
     assert (code, "`launch` names a server that you started" in error) == (2, True)
 
 
-def test_launches_need_prompts(experiment: dict[str, object], tmp_path: Path) -> None:
+def test_launches_need_prompts(experiment: dict[str, object], tmp_path: Path, url: str) -> None:
     """A launch without a prompt is refused before anything is started."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        many = experiment | {"load": {"launches": 10}}
-        code, _, error = run(tmp_path, many, "--collector", url)
+    many = experiment | {"load": {"launches": 10}}
+    code, _, error = run(tmp_path, many, "--collector", url)
     assert (code, "load.launches: 10 launches, and 9 prompts" in error) == (2, True)
     assert not list(tmp_path.glob("*.baseline.log"))

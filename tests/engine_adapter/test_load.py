@@ -1,23 +1,20 @@
 """Load shapes: arrival times, traces, lateness, and the options of a rollout file."""
 
-import asyncio
 import gzip
 import itertools
 import statistics
 from pathlib import Path
 
 import pytest
+from recorded_runs import recorded
 from scripted_server import Route, chat, running
 
 from collector.contract import Arm, Generation
-from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.routes import HttpRoute
-from engine_adapter.run import arrival_times, journal, rollout_file, runner, traces
+from engine_adapter.run import rollout_file, traces
 from engine_adapter.run.load_shape import Load
-from engine_adapter.run.rollout_file import Sampling
-from engine_adapter.run.runner import Experiment
-from engine_adapter.run.schedule import turns
+from engine_adapter.run.schedule import times_s, turns
 from engine_adapter.run.trace_prompts import shaped
 from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Prompt
@@ -28,7 +25,7 @@ PROMPTS = [Prompt(id=f"p{i}", cohort="chat", prompt=f"say {i}") for i in range(4
 
 def times(count: int, seed: int = 1, **load: object) -> list[float]:
     shape = Load.model_validate(load)
-    return list(itertools.islice(arrival_times.times_s(shape, seed), count))
+    return list(itertools.islice(times_s(shape, seed), count))
 
 
 def test_poisson_gaps_are_exponential_and_drawn_from_the_seed() -> None:
@@ -147,23 +144,9 @@ class TestTraces:
 
 def answered(load: Load, *, ttft_s: float, prompts: list[Prompt]) -> list[Generation]:
     """Return what both arms answer at one server that begins to answer after `ttft_s`."""
-    made: list[Generation] = []
-
-    async def run(url: str) -> None:
-        engine = await EngineOpener().open(HttpRoute(engine="openai", model="m", url=url))
-        experiment = Experiment(
-            rollout="r",
-            engines=dict.fromkeys(Arm, engine),
-            sampling=Sampling(),
-            journal=journal.unwritten(),
-        )
-        schedule = turns(prompts, load, seed=1)
-        await runner.run(experiment, schedule, concurrency=load.concurrency, record=made.append)
-        await engine.close()
-
     with running(Route(chat(["a", "b"], ttft_s=ttft_s))) as server:
-        asyncio.run(run(server.url))
-    return made
+        route = HttpRoute(engine="openai", model="m", url=server.url)
+        return recorded(route, turns(prompts, load, seed=1), concurrency=load.concurrency)
 
 
 def test_an_open_loop_sends_at_the_scheduled_times() -> None:

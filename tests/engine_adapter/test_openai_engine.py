@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from recorded_runs import recorded
 from scripted_server import Route, chat, delta, event, events, json_reply, running
 
 from collector.contract import Arm, Generation
@@ -11,8 +12,7 @@ from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, S
 from engine_adapter.errors import EngineSetupError, RolloutFileError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
-from engine_adapter.run import journal, rollout_file, runner
-from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run import rollout_file
 from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Prompt
 
@@ -110,24 +110,9 @@ def test_a_refused_key_is_told_before_the_run() -> None:
 
 def generation(*replies: Route) -> Generation:
     """Return the record of one request."""
-    prompt = Prompt(id="p", cohort="c", prompt="Where?")
-    made: list[Generation] = []
-
-    async def run(url: str) -> None:
-        engine = await EngineOpener().open(HttpRoute(engine="openai", model="m", url=url))
-        experiment = runner.Experiment(
-            rollout="r",
-            engines=dict.fromkeys(Arm, engine),
-            sampling=Sampling(),
-            journal=journal.unwritten(),
-        )
-        turn = [Turn(prompt, 0, Arm.BASELINE)]
-        await runner.run(experiment, turn, concurrency=1, record=made.append)
-        await engine.close()
-
+    turn = Turn(Prompt(id="p", cohort="c", prompt="Where?"), 0, Arm.BASELINE)
     with running(*replies) as server:
-        asyncio.run(run(server.url))
-    (one,) = made
+        (one,) = recorded(HttpRoute(engine="openai", model="m", url=server.url), [turn])
     return one
 
 

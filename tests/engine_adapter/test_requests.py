@@ -1,16 +1,14 @@
 """The parameters of a workload's record, as they reach the server and the span."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 import scripted_server as server
+from recorded_runs import recorded
 
 from collector.contract import Arm, Generation
-from engine_adapter.engines import EngineOpener
 from engine_adapter.routes import HttpRoute
-from engine_adapter.run import journal, runner
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Prompt
@@ -64,24 +62,11 @@ def asked(
     prompt: Prompt, reply: server.Reply, sampling: Sampling | None = None, **route: Any
 ) -> tuple[dict[str, Any], Generation]:
     """Return the body that reached a server, and the generation that was made of its answer."""
-    made: list[Generation] = []
-
-    async def run(url: str) -> None:
-        engine = await EngineOpener().open(HttpRoute(engine="openai", url=url, model="m", **route))
-        experiment = runner.Experiment(
-            rollout="r",
-            engines=dict.fromkeys(Arm, engine),
-            sampling=sampling or Sampling(),
-            journal=journal.unwritten(),
-        )
-        turns = [Turn(prompt, 0, Arm.BASELINE)]
-        await runner.run(experiment, turns, concurrency=1, record=made.append)
-        await engine.close()
-
+    turns = [Turn(prompt, 0, Arm.BASELINE)]
     with server.running(server.Route(reply), models=["m"]) as running:
-        asyncio.run(run(running.url))
+        to = HttpRoute(engine="openai", url=running.url, model="m", **route)
+        (generation,) = recorded(to, turns, sampling=sampling or Sampling())
         *_, last = running.log()
-    (generation,) = made
     return last.body, generation
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import fake_openai
 import pytest
 import yaml
+from rollout_files import changed, written
 from waiting import until
 
 from collector.client import Client
-from demo.collector_process import running
 
 PROMPTS = 30
 ANSWERED = 16
@@ -24,30 +24,22 @@ ANSWERED = 16
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Iterator[Path]:
+def experiment(tmp_path: Path, url: str) -> Iterator[Path]:
     """Serve both routes and a collector; yield the rollout file.
 
     Beyond some requests none is answered until there is a file that says so.
     """
     go_on = tmp_path / "go on"
-    lines = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(PROMPTS))
-    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    with (
-        fake_openai.running(fake_openai.held(go_on, ANSWERED)) as server,
-        running(tmp_path / "d.db", tmp_path / "log") as url,
-    ):
+    prompts = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(PROMPTS))
+    with fake_openai.running(fake_openai.held(go_on, ANSWERED)) as server:
         route = {"engine": "openai", "url": f"{server}/v1", "model": "m"}
-        path = tmp_path / "rollout.yaml"
         document = {
-            "rollout": "r",
-            "workload": "prompts.jsonl",
             "baseline": route,
             "candidate": route,
             "load": {"warmup": 1, "concurrency": 2, "sentinels": False},
             "collector": {"url": url},
         }
-        path.write_text(yaml.safe_dump(document))
-        yield path
+        yield written(tmp_path, document, prompts)
         go_on.touch()
 
 
@@ -141,8 +133,7 @@ def test_a_killed_run_begins_own_histories_again(experiment: Path) -> None:
     lines = (json.dumps({"id": f"s{n}", **record}) for n in range(10))
     experiment.with_name("prompts.jsonl").write_text("\n".join(lines))
     document = yaml.safe_load(experiment.read_text())
-    document["load"] |= {"history": "own"}
-    experiment.write_text(yaml.safe_dump(document))
+    changed(experiment, load=document["load"] | {"history": "own"})
     with begun(experiment) as process:
         process.kill()
         process.wait()

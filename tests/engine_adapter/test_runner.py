@@ -18,7 +18,7 @@ from scripted_engine import ScriptedAnswer, ScriptedEngine
 
 from collector.contract import Arm, Content, Generation, Speculation, decode, encode
 from engine_adapter.errors import GenerationError, TelemetryError
-from engine_adapter.run import journal, runner
+from engine_adapter.run import runner
 from engine_adapter.run.load_shape import Load
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.runner import Experiment
@@ -74,7 +74,6 @@ def experiment(baseline: ScriptedEngine, candidate: ScriptedEngine) -> Experimen
         rollout="r",
         engines={B: baseline, C: candidate},
         sampling=Sampling(max_tokens=9, seed=5),
-        journal=journal.unwritten(),
     )
 
 

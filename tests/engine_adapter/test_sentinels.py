@@ -7,15 +7,12 @@ from typing import Any
 
 import poisoned_engine
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from rollout_files import invoke, told, written
 
 from collector.client import Client
 from collector.contract import Arm, Generation
-from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.run.load_shape import Load, SentinelLoad
 from engine_adapter.run.look_plan import LookPlan, Step
 from engine_adapter.run.rollout_file import Rollout
@@ -118,32 +115,25 @@ def test_looks_number_them_apart(tmp_path: Path) -> None:
 
 def experiment(folder: Path, url: str, engine: str, **load: Any) -> Path:
     """Write a rollout of 60 prompts of one prefix whose candidate is that engine."""
-    lines = ({"id": f"p{i}", "cohort": "c", "prompt": f"{SHARED}{i:03}"} for i in range(60))
-    (folder / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    prompts = ({"id": f"p{i}", "cohort": "c", "prompt": f"{SHARED}{i:03}"} for i in range(60))
     route = {"engine": "openai", "model": "m"}
     document = {
-        "rollout": "r",
-        "workload": "w.jsonl",
         "baseline": route | {"url": f"{engine}/sound/v1"},
         "candidate": route | {"url": f"{engine}/v1"},
         "load": {"warmup": 1, "sentinels": {"prompts": 1, "every": 2}} | load,
         "collector": {"url": url},
     }
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(document))
-    return path
+    return written(folder, document, prompts)
 
 
-def test_a_poisoned_prefix_is_found_and_named(tmp_path: Path) -> None:
+def test_a_poisoned_prefix_is_found_and_named(tmp_path: Path, url: str) -> None:
     """From the request on that poisons it; both arms' other answers are pairs as ever."""
     with (
-        running(tmp_path / "d.db", tmp_path / "log") as url,
         poisoned_engine.running(trigger=f"{SHARED}030", prefix=SHARED) as engine,
     ):
         path = experiment(tmp_path, url, engine)
-        ran = CliRunner().invoke(app, ["run", str(path), "--json"])
-        assert ran.exit_code == 0, ran.stderr
-        gated = CliRunner().invoke(app, ["gate", "r", "--collector", url, "--json"])
+        told("run", path)
+        gated = invoke("gate", "r", "--collector", url, "--json")
         with Client(url) as client:
             stored = list(client.generations("r"))
             assert client.unpaired("r") == ()
@@ -168,12 +158,10 @@ def _assert_plain(stored: list[Generation]) -> None:
     assert all(one.sentinel_answer and one.temperature == 0 for one in asked)
 
 
-def test_the_switch_turns_them_off(tmp_path: Path) -> None:
+def test_the_switch_turns_them_off(tmp_path: Path, url: str) -> None:
     """`sentinels: false` asks the workload alone."""
     with (
-        running(tmp_path / "d.db", tmp_path / "log") as url,
         poisoned_engine.running(trigger="none", prefix="none") as engine,
     ):
         path = experiment(tmp_path, url, engine, sentinels=False)
-        ran = CliRunner().invoke(app, ["run", str(path), "--json"])
-    assert json.loads(ran.stdout)["generations"] == 120
+        assert told("run", path)["generations"] == 120

@@ -15,13 +15,14 @@ from scripted_server import Received, Reply, Route, chat, json_reply, running
 
 from collector.contract import Arm, Generation
 from engine_adapter import sessions
-from engine_adapter.engines import EngineOpener
+from engine_adapter.engines import Answer, EngineOpener
+from engine_adapter.engines.observation import ObservedAnswer
+from engine_adapter.engines.tool_calls import ToolCall
 from engine_adapter.errors import WorkloadError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
-from engine_adapter.run import conversation, journal, rollout_file, runner, traces
+from engine_adapter.run import conversation, rollout_file, runner, traces
 from engine_adapter.run.load_shape import Load
-from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.runner import Experiment
 from engine_adapter.run.schedule import turns
 from engine_adapter.run.traces import Arrival, in_sessions
@@ -279,13 +280,9 @@ class Run:
             arm: await opener.open(HttpRoute(engine="openai", model="m", url=url))
             for arm, url in urls.items()
         }
-        experiment = Experiment(
-            rollout="r", engines=engines, sampling=Sampling(), journal=journal.unwritten()
-        )
-        schedule = turns(session, load, seed=1)
         await runner.run(
-            experiment,
-            schedule,
+            Experiment(rollout="r", engines=engines),
+            turns(session, load, seed=1),
             concurrency=load.concurrency or (None if load.is_open else 1),
             record=self.made.append,
             ended=self.ended.append,
@@ -433,10 +430,6 @@ def test_workloads_of_sessions_do_not_go_with_a_trace(tmp_path: Path) -> None:
 
 def test_calls_of_own_answers_stay_in_the_history() -> None:
     """A message of the history holds text and calls, and no reasoning."""
-    from engine_adapter.engines.answer import Answer
-    from engine_adapter.engines.observation import ObservedAnswer
-    from engine_adapter.engines.tool_calls import ToolCall
-
     answer = Answer(
         text="", reasoning="hm", tool_calls=(ToolCall(name="f", arguments="{}", id=None),)
     )

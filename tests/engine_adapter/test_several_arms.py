@@ -12,12 +12,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
+from rollout_files import changed, invoke, told, written
 
 from collector.client import Client
 from collector.contract import Arm, Generation
-from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run import rollout_file
@@ -148,25 +146,22 @@ def test_one_candidate_goes_under_its_own_key(tmp_path: Path) -> None:
 def test_a_sweep_takes_one_candidate(tmp_path: Path) -> None:
     """It varies k or the load of one candidate, and says so before anything starts."""
     read(tmp_path, FILE)
-    result = CliRunner().invoke(app, ["sweep", str(tmp_path / "rollout.yaml")])
+    result = invoke("sweep", tmp_path / "rollout.yaml")
     assert (result.exit_code, "arms: a sweep varies one candidate" in result.stderr) == (2, True)
 
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Path:
     """Write a rollout file of three candidates, whose servers are started by their command."""
-    lines = (
+    prompts = (
         {"id": f"p{i}", "cohort": COHORTS[i % 3], "prompt": str(i), "session": f"s{i}", "turn": 1}
         if i == 8
         else {"id": f"p{i}", "cohort": COHORTS[i % 3], "prompt": str(i)}
         for i in range(9)
     )
-    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
     route |= {"start": f"{sys.executable} {fake_openai.__file__} {{port}}"}
     content = {
-        "rollout": "r",
-        "workload": "prompts.jsonl",
         "baseline": route,
         "arms": {
             "k2": route,
@@ -175,13 +170,7 @@ def experiment(tmp_path: Path) -> Path:
         },
         "load": {"warmup": 1},
     }
-    path = tmp_path / "rollout.yaml"
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
-    return path
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return written(tmp_path, content, prompts)
 
 
 def stored(client: Client, rollout: str) -> dict[str, dict[str, Generation]]:
@@ -196,16 +185,13 @@ def stored(client: Client, rollout: str) -> dict[str, dict[str, Generation]]:
 ROLLOUTS = {"r-k2": "speculation", "r-fp8": "kv_cache_dtype", "r-both": "other"}
 
 
-def test_each_candidate_is_paired_with_the_same_baseline(experiment: Path, tmp_path: Path) -> None:
+def test_each_candidate_is_paired_with_the_same_baseline(experiment: Path, url: str) -> None:
     """The baseline answers once; its answer is in every candidate's rollout, at the same time."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        result = run("run", str(experiment), "--collector", url, "--json")
-        assert result.exit_code == 0, result.stderr
-        counts = json.loads(result.stdout)
-        again = json.loads(run("run", str(experiment), "--collector", url, "--json").stdout)
-        with Client(url) as client:
-            found = {name: stored(client, name) for name in ROLLOUTS}
-            policies = {name: client.history(name).registered for name in ("r", *ROLLOUTS)}
+    counts = told("run", experiment, "--collector", url)
+    again = told("run", experiment, "--collector", url)
+    with Client(url) as client:
+        found = {name: stored(client, name) for name in ROLLOUTS}
+        policies = {name: client.history(name).registered for name in ("r", *ROLLOUTS)}
     assert (counts["generations"], again["generations"], again["resumed"]) == (36, 0, 36)
     assert {arm: one["generations"] for arm, one in counts["arms"].items()} == dict.fromkeys(
         ("baseline", "k2", "fp8", "both"), 9
@@ -225,15 +211,16 @@ def test_each_candidate_is_paired_with_the_same_baseline(experiment: Path, tmp_p
     assert len({of and of.policy_hash for of in policies.values()}) == 1
 
 
-def test_a_copy_that_was_not_stored_is_asked_for_again(experiment: Path, tmp_path: Path) -> None:
+def test_a_copy_that_was_not_stored_is_asked_for_again(
+    experiment: Path, tmp_path: Path, url: str
+) -> None:
     """A baseline's turn is done when every candidate's rollout has it."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        assert run("run", str(experiment), "--collector", url).exit_code == 0
-        with Client(url) as client:
-            last = stored(client, "r-both")[Arm.BASELINE]["p3"]
-        journal = tmp_path / "rollout.yaml.journal"
-        journal.write_text(journal.read_text().replace(f"{last.span_id}\n", ""))
-        counts = json.loads(run("run", str(experiment), "--collector", url, "--json").stdout)
+    assert invoke("run", experiment, "--collector", url).exit_code == 0
+    with Client(url) as client:
+        last = stored(client, "r-both")[Arm.BASELINE]["p3"]
+    journal = tmp_path / "rollout.yaml.journal"
+    journal.write_text(journal.read_text().replace(f"{last.span_id}\n", ""))
+    counts = told("run", experiment, "--collector", url)
     assert (counts["resumed"], counts["generations"]) == (35, 1)
     assert {arm: one["generations"] for arm, one in counts["arms"].items()} == {
         "baseline": 1, "k2": 0, "fp8": 0, "both": 0,
@@ -242,10 +229,10 @@ def test_a_copy_that_was_not_stored_is_asked_for_again(experiment: Path, tmp_pat
 
 def test_the_check_names_the_candidate(experiment: Path) -> None:
     """Each finding on a pair of arms says which candidate it is about."""
-    content = yaml.safe_load(experiment.read_text())
-    content["arms"]["fp8"]["extra_body"] = {"min_p": 0.1}
-    experiment.write_text(yaml.safe_dump(content))
-    result = run("check", str(experiment), "--json")
+    arms = yaml.safe_load(experiment.read_text())["arms"]
+    arms["fp8"]["extra_body"] = {"min_p": 0.1}
+    changed(experiment, arms=arms)
+    result = invoke("check", experiment, "--json")
     found: list[dict[str, Any]] = json.loads(result.stdout)["findings"]
     messages = [one["message"] for one in found if one["check"] == "parameters"]
     assert messages == ["fp8: the arms get different request parameters"]
@@ -268,23 +255,21 @@ def test_a_merge_may_override_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_runs_on_real_models(tmp_path: Path) -> None:
+def test_the_example_runs_on_real_models(tmp_path: Path, url: str) -> None:
     """Four candidates of the docs' example: who drafts, whose answers are whose, and the grid."""
     root = Path(__file__).parents[2]
     text = (root / "docs" / "examples" / "arms.yaml").read_text()
     content = yaml.safe_load(text.replace("../../demo", str(root / "demo")))
     content["sampling"] |= {"max_tokens": 24}
     content["load"] |= {"max_prompts": 16}
-    path = tmp_path / "arms.yaml"
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    path = written(tmp_path, content)
     rollouts = {arm: f"several-{arm}" for arm in content["arms"]}
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        ran = run("run", str(path), "--collector", url)
-        assert ran.exit_code == 0, ran.stderr
-        assert run("evaluate", *rollouts.values(), "--collector", url).exit_code == 0
-        gated = run("gate", "several", "--json", "--collector", url)
-        with Client(url) as client:
-            found = {arm: stored(client, name) for arm, name in rollouts.items()}
+    ran = invoke("run", path, "--collector", url)
+    assert ran.exit_code == 0, ran.stderr
+    assert invoke("evaluate", *rollouts.values(), "--collector", url).exit_code == 0
+    gated = invoke("gate", "several", "--json", "--collector", url)
+    with Client(url) as client:
+        found = {arm: stored(client, name) for arm, name in rollouts.items()}
     document = json.loads(gated.stdout)
     assert gated.exit_code == {"pass": 0, "fail": 1, "inconclusive": 3}[document["outcome"]]
     assert [row["cohort"] for row in document["rows"]] == [None, "chat", "code", "rag", "tool_call"]

@@ -7,31 +7,22 @@ from pathlib import Path
 import fake_openai
 import psutil
 import pytest
-import yaml
-from typer.testing import CliRunner
+from rollout_files import invoke, written
 
 from collector.client import Client
-from demo.collector_process import running
-from draftgate.commands import app
 
 
 def sweep(folder: Path, document: dict[str, object], *options: str) -> tuple[int, str, str]:
-    (folder / "prompts.jsonl").write_text(
-        "\n".join(
-            json.dumps({"id": f"p{i}", "cohort": "c", "prompt": "the order was shipped on monday"})
-            for i in range(3)
-        )
-    )
-    path = folder / "rollout.yaml"
-    whole = {"rollout": "s", "workload": "prompts.jsonl", "load": {"warmup": 0}} | document
-    path.write_text(yaml.safe_dump(whole))
-    result = CliRunner().invoke(app, ["sweep", str(path), *options])
+    said = "the order was shipped on monday"
+    prompts = ({"id": f"p{i}", "cohort": "c", "prompt": said} for i in range(3))
+    path = written(folder, {"rollout": "s", "load": {"warmup": 0}} | document, prompts)
+    result = invoke("sweep", path, *options)
     return result.exit_code, result.stdout, " ".join(result.stderr.split())
 
 
 @pytest.mark.slow
 def test_each_configuration_is_a_rollout_that_the_advisor_reads(
-    random_pair: dict[str, Path], tmp_path: Path
+    random_pair: dict[str, Path], tmp_path: Path, url: str
 ) -> None:
     """Every k and concurrency is stored under its name; run again, nothing is asked again."""
     target = {"engine": "transformers", "model": str(random_pair["target"])}
@@ -41,33 +32,30 @@ def test_each_configuration_is_a_rollout_that_the_advisor_reads(
         "sampling": {"max_tokens": 8},
     }
     options = ["--k", "0,2,3", "--concurrency", "1,2", "--json"]
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, printed, error = sweep(tmp_path, document, *options, "--collector", url)
-        assert code == 0, error
-        rows = json.loads(printed)
-        assert [(row["rollout"], row["k"], row["concurrency"]) for row in rows] == [
-            (f"s-k{k}-c{c}", k, c) for k in (0, 2, 3) for c in (1, 2)
-        ]
-        assert {row["generations"] for row in rows} == {6}
-        assert {row["acceptance_rate"] is None for row in rows if row["k"] == 0} == {True}
-        assert all(0 <= row["acceptance_rate"] <= 1 for row in rows if row["k"])
-        with Client(url) as client:
-            registered = client.history("s-k2-c1").registered
-            assert registered.policy_name == "default"
-            for row in rows:
-                for pair in client.pairs(row["rollout"]).pairs:
-                    spec = pair.candidate.speculation
-                    assert (spec.num_speculative_tokens if spec else 0) == row["k"]
-        assert json.loads(sweep(tmp_path, document, *options, "--collector", url)[1]) == rows
-        advised = CliRunner().invoke(
-            app, ["advise", "s-k2-c1", "--with", "s-k3-c1", "--collector", url]
-        )
-        assert advised.exit_code == 0
+    code, printed, error = sweep(tmp_path, document, *options, "--collector", url)
+    assert code == 0, error
+    rows = json.loads(printed)
+    assert [(row["rollout"], row["k"], row["concurrency"]) for row in rows] == [
+        (f"s-k{k}-c{c}", k, c) for k in (0, 2, 3) for c in (1, 2)
+    ]
+    assert {row["generations"] for row in rows} == {6}
+    assert {row["acceptance_rate"] is None for row in rows if row["k"] == 0} == {True}
+    assert all(0 <= row["acceptance_rate"] <= 1 for row in rows if row["k"])
+    with Client(url) as client:
+        registered = client.history("s-k2-c1").registered
+        assert registered.policy_name == "default"
+        for row in rows:
+            for pair in client.pairs(row["rollout"]).pairs:
+                spec = pair.candidate.speculation
+                assert (spec.num_speculative_tokens if spec else 0) == row["k"]
+    assert json.loads(sweep(tmp_path, document, *options, "--collector", url)[1]) == rows
+    advised = invoke("advise", "s-k2-c1", "--with", "s-k3-c1", "--collector", url)
+    assert advised.exit_code == 0
 
 
-def test_loads_alone_are_swept_and_judged_together(tmp_path: Path) -> None:
+def test_loads_alone_are_swept_and_judged_together(tmp_path: Path, url: str) -> None:
     """Without a k the candidate is the file's; the last lines name what reads all loads."""
-    with running(tmp_path / "d.db", tmp_path / "log") as url, fake_openai.running() as server:
+    with fake_openai.running() as server:
         route = {"engine": "openai", "model": "m", "url": f"{server}/v1"}
         document: dict[str, object] = {"baseline": route, "candidate": route}
         options = ["--concurrency", "1,2", "--collector", url]
@@ -75,14 +63,14 @@ def test_loads_alone_are_swept_and_judged_together(tmp_path: Path) -> None:
         assert code == 0, error
         assert "Next: draftgate evaluate s-c1 s-c2 --collector" in printed
         assert "Next: draftgate gate s-c1 s-c2 --collector" in printed
-        done = CliRunner().invoke(app, ["evaluate", "s-c1", "s-c2", "--collector", url])
+        done = invoke("evaluate", "s-c1", "s-c2", "--collector", url)
         assert done.exit_code == 0, done.output
         assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
             "s-c1: 6 answers",
             "s-c2: 6 answers",
         ]
-        following = ["evaluate", "s-c1", "s-c2", "--follow", "--collector", url]
-        assert CliRunner().invoke(app, following).exit_code == 2
+        following = invoke("evaluate", "s-c1", "s-c2", "--follow", "--collector", url)
+        assert following.exit_code == 2
 
 
 GOODPUT = """version: 1
@@ -93,13 +81,13 @@ prove:
 """
 
 
-def test_the_greatest_rate_that_holds_is_searched(tmp_path: Path) -> None:
+def test_the_greatest_rate_that_holds_is_searched(tmp_path: Path, url: str) -> None:
     """Open loop, both arms at once; a candidate that fails holds none. Run again, nothing is asked.
 
     Three prompts of four repeats are twelve good requests, which prove a share of .7.
     """
     (tmp_path / "fast.yaml").write_text(GOODPUT)
-    with running(tmp_path / "d.db", tmp_path / "log") as url, fake_openai.running() as server:
+    with fake_openai.running() as server:
         route = {"engine": "openai", "model": "m", "url": f"{server}/v1"}
         document: dict[str, object] = {
             "policy": "fast.yaml",
@@ -168,7 +156,7 @@ def test_a_command_that_wants_a_k_needs_one(tmp_path: Path) -> None:
     assert "candidate: start holds {k}" in error
 
 
-def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> None:
+def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path, url: str) -> None:
     """The baseline once, the candidate once for each k, each at a port of its own; none stays."""
     command = f"{sys.executable} {fake_openai.__file__} {{port}} {tmp_path}"
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
@@ -176,8 +164,7 @@ def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> Non
         "baseline": route | {"start": command},
         "candidate": route | {"start": f"{command} {{k}}"},
     }
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, printed, error = sweep(tmp_path, document, "--k", "2,4", "--collector", url, "--json")
+    code, printed, error = sweep(tmp_path, document, "--k", "2,4", "--collector", url, "--json")
     assert code == 0, error
     assert [row["generations"] for row in json.loads(printed)] == [6, 6]
     commands = [p.info["cmdline"] or [] for p in psutil.process_iter(["cmdline"])]
@@ -198,7 +185,9 @@ def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> Non
         ("serve {port}", "nothing serves k = 2; give a command with {k}"),
     ],
 )
-def test_a_server_that_does_not_come_up_is_told(tmp_path: Path, command: str, message: str) -> None:
+def test_a_server_that_does_not_come_up_is_told(
+    tmp_path: Path, command: str, message: str, url: str
+) -> None:
     """The message holds what the server printed last, and where the rest is."""
     plain = {"engine": "transformers", "model": "m"}
     route = {
@@ -208,8 +197,7 @@ def test_a_server_that_does_not_come_up_is_told(tmp_path: Path, command: str, me
         "start": command,
     }
     document = {"baseline": plain, "candidate": route}
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        code, _, error = sweep(tmp_path, document, "--k", "2", "--collector", url)
+    code, _, error = sweep(tmp_path, document, "--k", "2", "--collector", url)
     assert (code, message in error) == (2, True), error
 
 

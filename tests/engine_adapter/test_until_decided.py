@@ -15,15 +15,13 @@ import httpx
 import psutil
 import pytest
 import scripted_server
-import yaml
+from rollout_files import changed, invoke, written
 from scripted_server import Route, chat
-from typer.testing import CliRunner
 from waiting import until
 
 from collector.client import Client
 from collector.contract import Generation
 from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.cli.until_decided import budget_of
 from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.run import rollout_file
@@ -92,38 +90,32 @@ Make = Callable[..., Experiment]
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Iterator[Make]:
+def experiment(tmp_path: Path, url: str) -> Iterator[Make]:
     """Give a function that writes a rollout file; both servers answer `yes`, which is right."""
     with (
         scripted_server.running(Route(chat(["yes"], ttft_s=0.02))) as right,
         scripted_server.running(Route(chat(["no"], ttft_s=0.02))) as wrong,
-        running(tmp_path / "d.db", tmp_path / "log") as url,
     ):
 
         def make(*, harmed: bool = False, policy: str = POLICY, **load: Any) -> Experiment:
-            lines = (
+            prompts = (
                 {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
                 for cohort in COHORTS
                 for i in range(PROMPTS)
             )
-            (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
             (tmp_path / "policy.yaml").write_text(policy)
             servers = (right, wrong if harmed else right)
             baseline, candidate = (
                 {"engine": "openai", "url": server.url, "model": "m"} for server in servers
             )
             document = {
-                "rollout": "r",
-                "workload": "prompts.jsonl",
                 "policy": "policy.yaml",
                 "baseline": baseline,
                 "candidate": candidate,
                 "load": {"warmup": 1, "concurrency": 4} | load,
                 "collector": {"url": url},
             }
-            path = tmp_path / "rollout.yaml"
-            path.write_text(yaml.safe_dump(document))
-            return Experiment(path, url)
+            return Experiment(written(tmp_path, document, prompts), url)
 
         yield make
 
@@ -222,9 +214,7 @@ def test_a_collector_that_stops_ends_a_run(tmp_path: Path, experiment: Make) -> 
     """Exit 2 in one line, with what to do."""
     here = experiment(mode="constant", rate=5)
     with running(tmp_path / "other.db", tmp_path / "other.log") as url:
-        document = yaml.safe_load(here.path.read_text())
-        document["collector"]["url"] = here.url = url
-        here.path.write_text(yaml.safe_dump(document))
+        changed(here.path, collector={"url": url})
         with here.begun() as process:
             pid = _listening(url)
             os.kill(pid, signal.SIGKILL)
@@ -268,7 +258,7 @@ def test_other_budgets_are_refused(text: str) -> None:
 
 def test_a_budget_goes_with_until_decided(tmp_path: Path) -> None:
     """A plain run answers the whole workload."""
-    found = CliRunner().invoke(app, ["run", str(tmp_path / "rollout.yaml"), "--budget", "2h"])
+    found = invoke("run", tmp_path / "rollout.yaml", "--budget", "2h")
     assert found.exit_code == 2
     assert "goes with --until-decided" in found.output
 
@@ -278,12 +268,9 @@ def test_a_budget_goes_with_until_decided(tmp_path: Path) -> None:
 
 def plan_of(tmp_path: Path, lines: list[dict[str, Any]], **load: Any) -> LookPlan:
     """Return the plan of a workload."""
-    (tmp_path / "w.jsonl").write_text("\n".join(map(json.dumps, lines)))
     route = {"engine": "openai", "url": "http://localhost:1/v1", "model": "m"}
-    document = {"rollout": "r", "workload": "w.jsonl", "baseline": route, "candidate": route}
-    path = tmp_path / "rollout.yaml"
-    path.write_text(yaml.safe_dump(document | {"load": load}))
-    return LookPlan(rollout_file.read(path))
+    document = {"baseline": route, "candidate": route, "load": load}
+    return LookPlan(rollout_file.read(written(tmp_path, document, lines)))
 
 
 def test_looks_divide_every_cohort(tmp_path: Path) -> None:

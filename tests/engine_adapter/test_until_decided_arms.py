@@ -3,21 +3,17 @@
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fake_openai
 import pytest
 import scripted_server
-import yaml
+from rollout_files import invoke, written
 from scripted_server import Route, chat
-from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Generation
-from demo.collector_process import running
-from draftgate.commands import app
 from engine_adapter.cli.until_decided import next_step
 from engine_adapter.run import rollout_file
 from engine_adapter.run.look_plan import LookPlan, Looks, Step
@@ -35,31 +31,20 @@ prove:
 """
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    with running(tmp_path / "d.db", tmp_path / "log") as address:
-        yield address
-
-
 def write(folder: Path, policy: str = POLICY, **document: Any) -> Path:
     """Write a rollout file and its workload."""
-    lines = (
+    prompts = (
         {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
         for cohort in COHORTS
         for i in range(PROMPTS)
     )
-    (folder / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
     (folder / "policy.yaml").write_text(policy)
-    path = folder / "rollout.yaml"
-    plain = {"rollout": "r", "workload": "prompts.jsonl", "policy": "policy.yaml"}
-    path.write_text(yaml.safe_dump(plain | document))
-    return path
+    return written(folder, {"policy": "policy.yaml"} | document, prompts)
 
 
 def run(path: Path, url: str, *options: str) -> tuple[int, dict[str, Any], str]:
     """Run until decided; return the exit code, the JSON, and what was said."""
-    asked = ["run", str(path), "--until-decided", "--json", "--collector", url, *options]
-    done = CliRunner().invoke(app, asked)
+    done = invoke("run", path, "--until-decided", "--json", "--collector", url, *options)
     return (
         done.exit_code,
         json.loads(done.stdout) if done.stdout else {},

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 import scripted_server as server
 from engine_scripts import SCRIPTS, Script
+from recorded_runs import recorded
 
-from collector.contract import Arm, Generation, violations
+from collector.contract import Arm, violations
 from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
-from engine_adapter.run import journal, runner
-from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Prompt
 
@@ -49,27 +48,9 @@ def answer(to: HttpRoute) -> list[Item]:
     return asyncio.run(collect())
 
 
-def recorded(to: HttpRoute, turns: int = 1) -> list[Generation]:
-    """Return the records of a run's generations."""
-    made: list[Generation] = []
-
-    async def run() -> None:
-        engine = await EngineOpener().open(to)
-        experiment = runner.Experiment(
-            rollout="r",
-            engines=dict.fromkeys(Arm, engine),
-            sampling=Sampling(),
-            journal=journal.unwritten(),
-        )
-        schedule = [
-            Turn(Prompt(id=f"p{number}", cohort="c", prompt="Where?"), 0, Arm.CANDIDATE)
-            for number in range(turns)
-        ]
-        await runner.run(experiment, schedule, concurrency=1, record=made.append)
-        await engine.close()
-
-    asyncio.run(run())
-    return made
+def asked(turns: int = 1, *, warmup: bool = False) -> list[Turn]:
+    prompts = [Prompt(id=f"p{number}", cohort="c", prompt="Where?") for number in range(turns)]
+    return [Turn(prompt, 0, Arm.CANDIDATE, warmup=warmup) for prompt in prompts]
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -96,7 +77,7 @@ def test_a_record_breaks_no_law_and_names_the_engine(name: str) -> None:
     """Provider, fingerprint and ids are set; the contract's laws hold."""
     script = SCRIPTS[name]
     with server.running(*script.routes()) as running:
-        first, second = recorded(route(name, running.url, script.model), turns=2)
+        first, second = recorded(route(name, running.url, script.model), asked(2))
     assert violations(first) == ()
     assert first.provider == ("llama_cpp" if name == "llamacpp" else name)
     assert first.fingerprint
@@ -111,10 +92,10 @@ def test_an_engine_is_told_the_trace_that_its_span_joins(name: str) -> None:
     script = SCRIPTS[name]
     with server.running(*script.routes()) as running:
         answer(route(name, running.url, script.model))
-        asked = [one for one in running.log() if one.path == server.OPENAI][-1]
-    assert asked.headers["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    assert asked.headers["x-request-id"] == "0af7651916cd43dd8448eb211c80319c"
-    assert asked.body["stream_options"] == {"include_usage": True}
+        sent = [one for one in running.log() if one.path == server.OPENAI][-1]
+    assert sent.headers["traceparent"] == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert sent.headers["x-request-id"] == "0af7651916cd43dd8448eb211c80319c"
+    assert sent.body["stream_options"] == {"include_usage": True}
 
 
 def cut(script: Script) -> server.Reply:
@@ -166,7 +147,7 @@ def test_a_failed_answer_is_recorded_with_its_reason_and_the_run_goes_on(
     """Each turn is a generation with an error; nothing of it is counted as speculation."""
     script = SCRIPTS[name]
     with server.running(*script.routes(fault(script))) as running:
-        made = recorded(route(name, running.url, script.model), turns=2)
+        made = recorded(route(name, running.url, script.model), asked(2))
     assert [one.error_type for one in made] == [error_type] * 2
     assert [one.speculation for one in made] == [None] * 2
     assert [one.output_tokens for one in made] == [None] * 2
@@ -178,7 +159,7 @@ def test_what_an_engine_left_out_is_absent(name: str) -> None:
     script = SCRIPTS[name]
     bare = script.without("usage", "metrics", "timings", "sglext", "id")
     with server.running(*script.routes(bare)) as running:
-        (made,) = recorded(route(name, running.url, script.model))
+        (made,) = recorded(route(name, running.url, script.model), asked())
     assert made.error_type is None
     assert (made.input_tokens, made.output_tokens, made.response_id) == (None, None, None)
     assert (made.queue_s, made.prefill_s, made.decode_s, made.tpot_s) == (None,) * 4
@@ -193,7 +174,7 @@ def test_an_engines_clock_is_never_read(name: str) -> None:
     skewed = [one | {"created": 4_102_444_800} for one in script.stream]
     reply = server.events([*map(server.event, skewed), server.event("[DONE]")])
     with server.running(*script.routes(reply)) as running:
-        (made,) = recorded(route(name, running.url, script.model))
+        (made,) = recorded(route(name, running.url, script.model), asked())
     assert made.start_unix_ns < made.end_unix_ns < 4_102_444_800 * 10**9
     assert violations(made) == ()
 
@@ -233,21 +214,8 @@ def test_a_web_page_in_place_of_an_engine_is_told_before_the_run(name: str) -> N
 def test_a_warm_up_joins_no_trace() -> None:
     """It has no span, and an engine's own must not join that of a turn that counts."""
     script = SCRIPTS["openai"]
-
-    async def run(url: str) -> None:
-        engine = await EngineOpener().open(route("openai", url, script.model))
-        experiment = runner.Experiment(
-            rollout="r",
-            engines=dict.fromkeys(Arm, engine),
-            sampling=Sampling(),
-            journal=journal.unwritten(),
-        )
-        turn = Turn(Prompt(id="p", cohort="c", prompt="Where?"), 0, Arm.BASELINE, warmup=True)
-        await runner.run(experiment, [turn], concurrency=1, record=lambda _: None)
-        await engine.close()
-
     with server.running(*script.routes()) as running:
-        asyncio.run(run(running.url))
-        asked = running.log()[-1]
-    assert asked.path == server.OPENAI
-    assert "traceparent" not in asked.headers
+        recorded(route("openai", running.url, script.model), asked(warmup=True))
+        last = running.log()[-1]
+    assert last.path == server.OPENAI
+    assert "traceparent" not in last.headers

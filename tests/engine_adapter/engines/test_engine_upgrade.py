@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import engine_environments
-import gguf_model
 import pytest
-import yaml
-from twenty_prompts import MODELS, ROOT
-from typer.testing import CliRunner
+from rollout_files import invoke, told, written
+from twenty_prompts import ROOT
 
 from collector.contract import LATENCIES
-from demo.collector_process import running
-from draftgate.commands import app
 
 pytestmark = pytest.mark.slow
 PROMPTS = 40
@@ -35,11 +31,10 @@ def older() -> Path:
 
 
 @pytest.fixture
-def document(older: Path, tmp_path: Path) -> dict[str, Any]:
+def document(older: Path, gguf_pair: dict[str, Path]) -> dict[str, Any]:
     """Return a rollout from the older release to the one that the tests have; none drafts."""
-    gguf_model.write(MODELS / "target", tmp_path / "target.gguf")
     route = {"engine": "llamacpp", "model": "served", "url": "http://127.0.0.1:{port}/v1"}
-    serve = f"{PROGRAM} {tmp_path}/target.gguf --port {{port}}"
+    serve = f"{PROGRAM} {gguf_pair['target']} --port {{port}}"
     return {
         "rollout": "upgrade",
         "workload": str(ROOT / "demo" / "workload.jsonl"),
@@ -50,18 +45,8 @@ def document(older: Path, tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def command(*words: str) -> Any:
-    return CliRunner().invoke(app, [*words])
-
-
-def written(document: dict[str, Any], folder: Path) -> str:
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(document))
-    return str(path)
-
-
-def severities(path: str) -> dict[str, str]:
-    found = json.loads(command("check", path, "--json").stdout)["findings"]
+def severities(path: Path) -> dict[str, str]:
+    found = json.loads(invoke("check", path, "--json").stdout)["findings"]
     return {one["check"]: one["severity"] for one in found}
 
 
@@ -69,20 +54,18 @@ def test_versions_that_nobody_tells_are_no_equal_versions(
     document: dict[str, Any], tmp_path: Path
 ) -> None:
     """These binaries were built without their version: the upgrade is not denied, nor confirmed."""
-    found = severities(written(document | {"change": "engine_upgrade"}, tmp_path))
+    found = severities(written(tmp_path, document | {"change": "engine_upgrade"}))
     assert found["change_unseen"] == "note"
     assert "error" not in found.values()
 
 
-def test_an_upgrade_is_run_and_judged(document: dict[str, Any], tmp_path: Path) -> None:
+def test_an_upgrade_is_run_and_judged(document: dict[str, Any], tmp_path: Path, url: str) -> None:
     """The verdict names the change and needs no drafts; both releases give the same answers."""
-    path = written(document | {"change": "engine_upgrade"}, tmp_path)
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        ran = command("run", path, "--collector", url, "--json")
-        assert (ran.exit_code, json.loads(ran.stdout)["failed"]) == (0, 0), ran.stderr
-        scored = command("evaluate", "upgrade", "--collector", url)
-        assert scored.exit_code == 0, scored.stdout
-        verdict = json.loads(command("gate", "upgrade", "--collector", url, "--json").stdout)
+    path = written(tmp_path, document | {"change": "engine_upgrade"})
+    assert told("run", path, "--collector", url)["failed"] == 0
+    scored = invoke("evaluate", "upgrade", "--collector", url)
+    assert scored.exit_code == 0, scored.stdout
+    verdict = json.loads(invoke("gate", "upgrade", "--collector", url, "--json").stdout)
     assert (verdict["change"], verdict["policy_name"]) == ("engine_upgrade", "quality")
     assert verdict["pairs"] == PROMPTS
     assert {"treatment", "mismatch"}.isdisjoint({f["reason"] for f in verdict["findings"]})

@@ -3,31 +3,23 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-import gguf_model
 import llamacpp_server
 import psutil
 import pytest
 import yaml
+from rollout_files import changed, invoke, told, written
 from twenty_prompts import MODELS, ROOT
-from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm
-from demo.collector_process import running
-from draftgate.commands import app
 
 
-@pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> str:
+@pytest.fixture
+def command(gguf_pair: dict[str, Path]) -> str:
     """Return the command that serves the demo's target, with its draft at the end."""
-    folder = tmp_path_factory.mktemp("gguf")
-    for name in ("target", "draft"):
-        gguf_model.write(MODELS / name, folder / f"{name}.gguf")
-    gguf_model.write(MODELS / "target", folder / "target-q8.gguf", quantised=True)
-    program = f"{sys.executable} {llamacpp_server.PROGRAM} {folder}/target.gguf --port {{port}}"
-    return f"{program} --draft {folder}/draft.gguf"
+    program = f"{sys.executable} {llamacpp_server.PROGRAM} {gguf_pair['target']} --port {{port}}"
+    return f"{program} --draft {gguf_pair['draft']}"
 
 
 def rollout(folder: Path, command: str, k: str) -> Path:
@@ -41,13 +33,7 @@ def rollout(folder: Path, command: str, k: str) -> Path:
         "sampling": {"max_tokens": 24},
         "load": {"max_prompts": 3, "warmup": 0},
     }
-    path = folder / "rollout.yaml"
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, [*arguments])
+    return written(folder, document)
 
 
 def servers(command: str) -> list[str]:
@@ -63,29 +49,24 @@ def servers(command: str) -> list[str]:
 
 def test_check_starts_both_and_finds_a_sound_comparison(command: str, tmp_path: Path) -> None:
     """No error; each server is gone afterwards."""
-    found = invoke("check", str(rollout(tmp_path, command, "3")), "--json")
-    findings = json.loads(found.stdout)["findings"]
-    assert found.exit_code == 0, findings
+    path = rollout(tmp_path, command, "3")
+    findings = told("check", path)["findings"]
     assert "candidate_does_not_speculate" not in {one["check"] for one in findings}
-    swapped = yaml.safe_load((tmp_path / "rollout.yaml").read_text())
-    swapped["candidate"] = swapped["baseline"]
-    (tmp_path / "rollout.yaml").write_text(yaml.safe_dump(swapped))
-    plain = json.loads(invoke("check", str(tmp_path / "rollout.yaml"), "--json").stdout)
+    changed(path, candidate=yaml.safe_load(path.read_text())["baseline"])
+    plain = json.loads(invoke("check", path, "--json").stdout)
     assert {"candidate_does_not_speculate"} <= {one["check"] for one in plain["findings"]}
     assert servers(command) == []
 
 
 @pytest.mark.slow
-def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
+def test_run_starts_both_and_stops_them(command: str, tmp_path: Path, url: str) -> None:
     """Both arms are stored, with counts on the candidate; the file runs again at other ports."""
     path = rollout(tmp_path, command, "3")
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        first = invoke("run", str(path), "--collector", url, "--json")
-        assert first.exit_code == 0, first.stderr
-        again = json.loads(invoke("run", str(path), "--collector", url, "--json").stdout)
-        with Client(url) as client:
-            stored = list(client.generations("gguf"))
-    assert (json.loads(first.stdout)["failed"], again["resumed"]) == (0, 6)
+    first = told("run", path, "--collector", url)
+    again = told("run", path, "--collector", url)
+    with Client(url) as client:
+        stored = list(client.generations("gguf"))
+    assert (first["failed"], again["resumed"]) == (0, 6)
     counted = {one.arm: one.speculation for one in stored}
     assert counted[Arm.BASELINE] is None
     assert counted[Arm.CANDIDATE] is not None
@@ -117,59 +98,54 @@ def test_the_server_s_own_sampler_is_audited(
     sampler: str,
     outcome: str,
     words: str,
+    url: str,
 ) -> None:
     """Its defaults count, in its order; each token is the one that the request's seed gives.
 
     Top-p .95 before the temperature leaves this target one token at nearly every place: no pass.
     """
-    path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text())
-    document["sampling"] = {"temperature": 3, "max_tokens": 48} | sampling
-    document["load"] = {"max_prompts": 80, "warmup": 0}
-    path.write_text(yaml.safe_dump(document))
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        assert invoke("run", str(path), "--collector", url).exit_code == 0
-        audit = ["audit", "gguf", "--rescore", str(MODELS / "target"), "--json"]
-        told = json.loads(invoke(*audit, "--collector", url).stdout)
-        with Client(url) as client:
-            stored = [one for one in client.generations("gguf") if one.sentinel is None]
-            samplers = {one.sampler for one in stored}
+    path = changed(
+        rollout(tmp_path, command, "3"),
+        sampling={"temperature": 3, "max_tokens": 48} | sampling,
+        load={"max_prompts": 80, "warmup": 0},
+    )
+    assert invoke("run", path, "--collector", url).exit_code == 0
+    audit = ["audit", "gguf", "--rescore", str(MODELS / "target"), "--json"]
+    found = json.loads(invoke(*audit, "--collector", url).stdout)
+    with Client(url) as client:
+        stored = [one for one in client.generations("gguf") if one.sentinel is None]
+        samplers = {one.sampler for one in stored}
     assert samplers == {sampler}
-    assert told["tokens"] >= told["seeded"]["tokens"] > 1000, told
-    assert (told["outcome"], told["baseline"]["seeded"]["tokens"] > 1000) == (outcome, True), told
-    assert words in told["message"]
+    assert found["tokens"] >= found["seeded"]["tokens"] > 1000, found
+    assert (found["outcome"], found["baseline"]["seeded"]["tokens"] > 1000) == (outcome, True), (
+        found
+    )
+    assert words in found["message"]
 
 
 @pytest.mark.slow
-def test_run_ends_when_it_is_decided(command: str, tmp_path: Path) -> None:
+def test_run_ends_when_it_is_decided(command: str, tmp_path: Path, url: str) -> None:
     """Two engines that answer alike pass before the workload is used up, and exit like the gate."""
-    path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text())
-    document["load"] = {"warmup": 1}
-    path.write_text(yaml.safe_dump(document))
+    path = changed(rollout(tmp_path, command, "3"), load={"warmup": 1})
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         "version: 1\nname: failures\nprove:\n"
         "  - {metric: failures, stat: diff, max: 0.05, scope: pooled}\n"
         "guard:\n  - {metric: task_completion, stat: diff, min: -0.10, scope: cohort}\n"
     )
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        options = ("--collector", url, "--policy", str(policy))
-        found = invoke("run", str(path), *options, "--until-decided", "--budget", "10m", "--json")
-        assert found.exit_code == 0, found.stderr
-        judged = invoke("gate", "gguf", "--collector", url, "--strict", "--json")
-        assert judged.exit_code == 0, judged.stderr
-    verdict = json.loads(found.stdout)["verdict"]
+    options = ("--collector", url, "--policy", str(policy))
+    verdict = told("run", path, *options, "--until-decided", "--budget", "10m")["verdict"]
+    judged = told("gate", "gguf", "--collector", url, "--strict")
     pool = verdict["looks"][0]
     assert pool["cohort"] is None
     assert pool["decided_at"] == pool["taken"] < len(pool["pairs"])
     assert verdict["pairs"] == pool["pairs"][pool["taken"] - 1] < pool["pairs"][-1] == 200
-    assert json.loads(judged.stdout)["looks"] == verdict["looks"]
+    assert judged["looks"] == verdict["looks"]
     assert servers(command) == []
 
 
 @pytest.mark.slow
-def test_candidates_are_compared_until_decided(command: str, tmp_path: Path) -> None:
+def test_candidates_are_compared_until_decided(command: str, tmp_path: Path, url: str) -> None:
     """Another model's answers end it at the first launch; the drafting arm goes on to its pass."""
     path = rollout(tmp_path, command, "3")
     document = yaml.safe_load(path.read_text())
@@ -177,22 +153,20 @@ def test_candidates_are_compared_until_decided(command: str, tmp_path: Path) -> 
     other = drafting | {"start": document["baseline"]["start"].replace("target.gguf", "draft.gguf")}
     document["arms"] = {"k3": drafting, "other": other | {"change": "other"}}
     document["load"] = {"max_prompts": 120, "warmup": 1, "launches": 3}
-    path.write_text(yaml.safe_dump(document))
+    written(tmp_path, document)
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         "version: 1\nname: same\nlaunches: {min: 3}\nlossless: {}\n"
         "prove: [{metric: failures, stat: diff, max: 0.10, scope: pooled}]\n"
     )
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        options = ("--policy", str(policy), "--rescore", str(MODELS / "target"), "--until-decided")
-        found = invoke("run", str(path), "--collector", url, *options, "--json")
-        assert found.exit_code == 0, found.stderr
-        with Client(url) as client:
-            launches = {
-                name: {one.launch for one in client.generations(f"gguf-{name}")}
-                for name in document["arms"]
-            }
-    verdicts = json.loads(found.stdout)["family"]["verdicts"]
+    options = ("--policy", str(policy), "--rescore", str(MODELS / "target"), "--until-decided")
+    found = told("run", path, "--collector", url, *options)
+    with Client(url) as client:
+        launches = {
+            name: {one.launch for one in client.generations(f"gguf-{name}")}
+            for name in document["arms"]
+        }
+    verdicts = found["family"]["verdicts"]
     assert {name: (v["outcome"], v["pairs"]) for name, v in verdicts.items()} == {
         "k3": ("pass", 80),
         "other": ("fail", 40),
@@ -203,27 +177,23 @@ def test_candidates_are_compared_until_decided(command: str, tmp_path: Path) -> 
     assert servers(command) == []
 
 
-def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
+def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path, url: str) -> None:
     """The message names the route and what to write."""
-    file = str(rollout(tmp_path, command, "{k}"))
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("run", file, "--no-journal", "--collector", url)
+    file = rollout(tmp_path, command, "{k}")
+    found = invoke("run", file, "--no-journal", "--collector", url)
     assert found.exit_code == 2
     assert "candidate: start holds {k}" in " ".join(found.stderr.split())
 
 
 @pytest.mark.slow
-def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
+def test_a_sweep_serves_each_k(command: str, tmp_path: Path, url: str) -> None:
     """An A/A control and two draft lengths, each with the width that its server was given."""
     path = rollout(tmp_path, command, "{k}")
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("sweep", str(path), "--k", "0,1,3", "--collector", url, "--json")
-        assert found.exit_code == 0, found.stderr
-        rows = json.loads(found.stdout)
-        with Client(url) as client:
-            stored = {
-                k: list(client.generations(f"gguf-k{k}-c1", arm=Arm.CANDIDATE)) for k in (0, 1, 3)
-            }
+    rows = told("sweep", path, "--k", "0,1,3", "--collector", url)
+    with Client(url) as client:
+        stored = {
+            k: list(client.generations(f"gguf-k{k}-c1", arm=Arm.CANDIDATE)) for k in (0, 1, 3)
+        }
     assert [(row["rollout"], row["failed"]) for row in rows] == [
         (f"gguf-k{k}-c1", 0) for k in (0, 1, 3)
     ]
@@ -237,25 +207,26 @@ def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_greatest_rate_is_searched_on_a_real_engine(command: str, tmp_path: Path) -> None:
+def test_the_greatest_rate_is_searched_on_a_real_engine(
+    command: str, tmp_path: Path, url: str
+) -> None:
     """Arrivals at both arms of llama.cpp at once: bounds that any answer keeps hold every rate.
 
     Bounds that none keeps hold no rate, and the search ends at the lowest.
     """
     path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text())
-    document["load"] = {"max_prompts": 30, "warmup": 1}
-    document["sampling"] = {"max_tokens": 8}
     found = {}
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        for name, bound_ms in (("wide", 600_000), ("narrow", 0.001)):
-            text = SEARCHED.format(name=name, bound_ms=bound_ms)
-            (tmp_path / f"{name}.yaml").write_text(text)
-            of_policy = {"rollout": f"gguf-{name}", "policy": f"{name}.yaml"}
-            path.write_text(yaml.safe_dump(document | of_policy))
-            made = invoke("sweep", str(path), "--rates", "4,8", "--collector", url, "--json")
-            assert made.exit_code == 0, made.stderr
-            found[name] = json.loads(made.stdout)
+    for name, bound_ms in (("wide", 600_000), ("narrow", 0.001)):
+        text = SEARCHED.format(name=name, bound_ms=bound_ms)
+        (tmp_path / f"{name}.yaml").write_text(text)
+        changed(
+            path,
+            rollout=f"gguf-{name}",
+            policy=f"{name}.yaml",
+            load={"max_prompts": 30, "warmup": 1},
+            sampling={"max_tokens": 8},
+        )
+        found[name] = told("sweep", path, "--rates", "4,8", "--collector", url)
     assert [one["rate"] for one in found["wide"]["rates"]] == [4, 8]
     assert [one["rate"] for one in found["narrow"]["rates"]] == [4]
     for arm in Arm:
@@ -286,26 +257,22 @@ report:
 
 def judged_by(policy: str, path: Path, load: dict[str, int]) -> Path:
     """Return the rollout file, with this load and a policy of its own."""
-    more = {"policy": "policy.yaml", "load": load}
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | more))
     path.with_name("policy.yaml").write_text(policy)
-    return path
+    return changed(path, policy="policy.yaml", load=load)
 
 
 @pytest.mark.slow
-def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path) -> None:
+def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path, url: str) -> None:
     """Each arm keeps two requests in flight; good requests and bands of input tokens are cells."""
     path = judged_by(
         CAPACITY,
         rollout(tmp_path, command, "3"),
         {"max_prompts": 40, "warmup": 1, "concurrency": 2},
     )
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("run", str(path), "--collector", url, "--json")
-        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
-        verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
-        with Client(url) as client:
-            in_flight = {one.concurrency for one in client.generations("gguf")}
+    assert told("run", path, "--collector", url)["failed"] == 0
+    verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
+    with Client(url) as client:
+        in_flight = {one.concurrency for one in client.generations("gguf")}
     assert in_flight == {1, 2}
     cells = {(f["metric"], f["cohort"]): f for f in verdict["findings"]}
     bands = {cohort for _, cohort in cells if cohort and cohort.startswith("input_tokens:")}
@@ -329,17 +296,15 @@ prove:
 
 
 @pytest.mark.slow
-def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -> None:
+def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path, url: str) -> None:
     """Servers start three times an arm; times hold over launches, and each launch is shown."""
     path = judged_by(
         POLICY, rollout(tmp_path, command, "3"), {"max_prompts": 45, "warmup": 1, "launches": 3}
     )
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("run", str(path), "--collector", url, "--json")
-        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
-        judged = invoke("gate", "gguf", "--collector", url, "--json")
-        with Client(url) as client:
-            stored = list(client.generations("gguf"))
+    assert told("run", path, "--collector", url)["failed"] == 0
+    judged = invoke("gate", "gguf", "--collector", url, "--json")
+    with Client(url) as client:
+        stored = list(client.generations("gguf"))
     verdict = json.loads(judged.stdout)
     assert verdict["launches"] == {
         "baseline": 3,
@@ -357,43 +322,39 @@ def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path) -> None:
+def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path, url: str) -> None:
     """Two launches of each k, none of them shared."""
     path = rollout(tmp_path, command, "{k}")
-    document = yaml.safe_load(path.read_text())
-    document["load"] |= {"launches": 2}
-    path.write_text(yaml.safe_dump(document))
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("sweep", str(path), "--k", "1,3", "--collector", url, "--json")
-        assert found.exit_code == 0, found.stderr
-        with Client(url) as client:
-            launched = [{one.launch for one in client.generations(f"gguf-k{k}-c1")} for k in (1, 3)]
+    changed(path, load={"max_prompts": 3, "warmup": 0, "launches": 2})
+    told("sweep", path, "--k", "1,3", "--collector", url)
+    with Client(url) as client:
+        launched = [{one.launch for one in client.generations(f"gguf-k{k}-c1")} for k in (1, 3)]
     assert [len(names) for names in launched] == [4, 4]
     assert not launched[0] & launched[1]
     assert servers(command) == []
 
 
 @pytest.mark.slow
-def test_another_quantisation_is_checked_run_and_judged(command: str, tmp_path: Path) -> None:
+def test_another_quantisation_is_checked_run_and_judged(
+    command: str, tmp_path: Path, url: str
+) -> None:
     """The arms differ in it alone, its policy needs no drafts, the verdict names the change."""
     path = rollout(tmp_path, command, "3")
-    document = yaml.safe_load(path.read_text())
-    quantised = document["baseline"]["start"].replace("/target.gguf", "/target-q8.gguf")
-    document["candidate"] = document["baseline"] | {"start": quantised}
-    document["load"] = {"max_prompts": 40, "warmup": 1}
-    path.write_text(yaml.safe_dump(document))
-    refused = json.loads(invoke("check", str(path), "--json").stdout)["findings"]
+    baseline = yaml.safe_load(path.read_text())["baseline"]
+    quantised = baseline["start"].replace("/target.gguf", "/target-q8.gguf")
+    candidate = baseline | {"start": quantised}
+    changed(path, candidate=candidate, load={"max_prompts": 40, "warmup": 1})
+    refused = json.loads(invoke("check", path, "--json").stdout)["findings"]
     assert {"quantization": "error"}.items() <= {f["check"]: f["severity"] for f in refused}.items()
-    path.write_text(yaml.safe_dump(document | {"change": "quantization"}))
-    checked = invoke("check", str(path), "--json")
+    changed(path, change="quantization")
+    checked = invoke("check", path, "--json")
     assert checked.exit_code == 0, checked.stdout
-    with running(tmp_path / "d.db", tmp_path / "log") as url:
-        found = invoke("run", str(path), "--collector", url, "--json")
-        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
-        assert "policy quality" in " ".join(found.stderr.split())
-        scored = invoke("evaluate", "gguf", "--collector", url)
-        assert scored.exit_code == 0, scored.stdout
-        verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
+    found = invoke("run", path, "--collector", url, "--json")
+    assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
+    assert "policy quality" in " ".join(found.stderr.split())
+    scored = invoke("evaluate", "gguf", "--collector", url)
+    assert scored.exit_code == 0, scored.stdout
+    verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
     assert (verdict["change"], verdict["policy_name"], verdict["pairs"]) == (
         "quantization",
         "quality",

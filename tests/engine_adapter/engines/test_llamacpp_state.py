@@ -4,17 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gguf_model
 import llamacpp_server
 import poisoning_proxy
 import pytest
-import yaml
-from twenty_prompts import MODELS
-from typer.testing import CliRunner
+from rollout_files import invoke, told, written
 
 from collector.contract import Arm
-from demo.collector_process import running
-from draftgate.commands import app
 
 SHARED = "def area_of_a_rectangle(width, height):\n    return width * height\n\n\n"
 POLICY = """
@@ -27,31 +22,23 @@ report:
 """
 
 
-def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(app, [*arguments])
-
-
 @pytest.fixture
-def judged(tmp_path: Path) -> Any:
+def judged(tmp_path: Path, url: str, gguf_pair: dict[str, Path]) -> Any:
     """Run 80 prompts of one prefix on a server, and on it behind a proxy, and judge them."""
-    gguf_model.write(MODELS / "target", tmp_path / "target.gguf")
 
     def of(trigger: str) -> Any:
-        lines = (
+        prompts = (
             {"id": f"p{i}", "cohort": "code", "prompt": f"{SHARED}def square_{i}("}
             for i in range(80)
         )
-        (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
         (tmp_path / "policy.yaml").write_text(POLICY)
         with (
-            running(tmp_path / "d.db", tmp_path / "log") as url,
-            llamacpp_server.serving(tmp_path / "target.gguf") as engine,
+            llamacpp_server.serving(gguf_pair["target"]) as engine,
             poisoning_proxy.running(engine, trigger=trigger, prefix=SHARED) as proxied,
         ):
             route = {"engine": "llamacpp", "model": "served"}
             document = {
                 "rollout": "state",
-                "workload": "prompts.jsonl",
                 "policy": "policy.yaml",
                 "change": "prefix_cache",
                 "baseline": route | {"url": f"{engine}/v1"},
@@ -60,12 +47,8 @@ def judged(tmp_path: Path) -> Any:
                 "load": {"warmup": 1, "sentinels": {"prompts": 1, "every": 3}},
                 "collector": {"url": url},
             }
-            path = tmp_path / "rollout.yaml"
-            path.write_text(yaml.safe_dump(document))
-            ran = invoke("run", str(path), "--no-journal", "--json")
-            assert ran.exit_code == 0, ran.stderr
-            gated = invoke("gate", "state", "--collector", url, "--json")
-            return json.loads(gated.stdout)
+            told("run", written(tmp_path, document, prompts), "--no-journal")
+            return json.loads(invoke("gate", "state", "--collector", url, "--json").stdout)
 
     return of
 

@@ -1,23 +1,19 @@
 """llama.cpp itself, over the demo's pair: its body, its stream, its metrics and our steps agree."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import engine_rules
-import gguf_model
 import httpx
 import llamacpp_server
 import pytest
-import yaml
+from rollout_files import told, written
 from twenty_prompts import MAX_TOKENS, MODELS, ROOT, Answers, requests
 
 from collector.client import Client
 from collector.contract import Arm, Speculation
-from demo.collector_process import running
 from engine_adapter.engines import Answer, EngineOpener, Request
 from engine_adapter.engines.answer import OutputPart, SpeculationSetup
 from engine_adapter.engines.json_fields import JsonObject
@@ -28,15 +24,6 @@ from engine_adapter.engines.scrape import Scrape, counts_between
 from engine_adapter.routes import HttpRoute, TransformersRoute
 
 K = llamacpp_server.DRAFT_TOKENS
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the demo's target and draft as GGUF files."""
-    folder = tmp_path_factory.mktemp("gguf")
-    for name in ("target", "draft"):
-        gguf_model.write(MODELS / name, folder / f"{name}.gguf")
-    return {name: folder / f"{name}.gguf" for name in ("target", "draft")}
 
 
 class Served:
@@ -57,20 +44,20 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def plain(pair: dict[str, Path]) -> Iterator[Served]:
-    with llamacpp_server.serving(pair["target"]) as root:
+def plain(gguf_pair: dict[str, Path]) -> Iterator[Served]:
+    with llamacpp_server.serving(gguf_pair["target"]) as root:
         yield Served(root)
 
 
 @pytest.fixture(scope="module")
-def drafted(pair: dict[str, Path]) -> Iterator[Served]:
-    with llamacpp_server.serving(pair["target"], draft=pair["draft"]) as root:
+def drafted(gguf_pair: dict[str, Path]) -> Iterator[Served]:
+    with llamacpp_server.serving(gguf_pair["target"], draft=gguf_pair["draft"]) as root:
         yield Served(root)
 
 
 @pytest.fixture(scope="module")
-def looked_up(pair: dict[str, Path]) -> Iterator[Served]:
-    with llamacpp_server.serving(pair["target"], ngram=True) as root:
+def looked_up(gguf_pair: dict[str, Path]) -> Iterator[Served]:
+    with llamacpp_server.serving(gguf_pair["target"], ngram=True) as root:
         yield Served(root)
 
 
@@ -265,42 +252,28 @@ async def last(engine: LlamaCppEngine, request: Request) -> Speculation | None:
 
 @pytest.mark.slow
 def test_a_run_over_two_servers_is_told_apart_in_the_collector(
-    plain: Served, drafted: Served, tmp_path: Path
+    plain: Served, drafted: Served, tmp_path: Path, url: str
 ) -> None:
     """`draftgate run` as a user has it: both arms stored, counts on the candidate alone."""
-    with running(tmp_path / "runs.db", tmp_path / "log") as url:
-        experiment = {
-            "rollout": "llamacpp-k4",
-            "workload": str(ROOT / "demo" / "workload.jsonl"),
-            "baseline": plain.route.model_dump(mode="json"),
-            "candidate": drafted.route.model_dump(mode="json"),
-            "load": {"max_prompts": 8, "warmup": 1},
-            "sampling": {"max_tokens": MAX_TOKENS},
-        }
-        run(tmp_path, experiment, url)
-        with Client(url) as client:
-            stored = list(client.generations("llamacpp-k4"))
+    experiment = {
+        "rollout": "llamacpp-k4",
+        "workload": str(ROOT / "demo" / "workload.jsonl"),
+        "baseline": plain.route.model_dump(mode="json"),
+        "candidate": drafted.route.model_dump(mode="json"),
+        "load": {"max_prompts": 8, "warmup": 1},
+        "sampling": {"max_tokens": MAX_TOKENS},
+    }
+    told("run", written(tmp_path, experiment), "--collector", url)
+    with Client(url) as client:
+        stored = list(client.generations("llamacpp-k4"))
     arms = {arm: [one for one in stored if one.arm is arm] for arm in Arm}
     assert [len(arms[arm]) for arm in Arm] == [8, 8]
     assert [one.quality for one in stored] == [()] * 16
     assert {one.provider for one in stored} == {"llama_cpp"}
     assert [one.speculation for one in arms[Arm.BASELINE]] == [None] * 8
     counted = [one.speculation for one in arms[Arm.CANDIDATE]]
-    told = [one.speculation for one in drafted.answers.completions[:8]]
-    assert sums(counted) == sums(told)
-
-
-def run(folder: Path, experiment: dict[str, Any], collector: str) -> None:
-    """Replay a rollout by `draftgate run`."""
-    file = folder / "rollout.yaml"
-    file.write_text(yaml.safe_dump(experiment))
-    done = subprocess.run(
-        [sys.executable, "-m", "draftgate", "run", str(file), "--collector", collector, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    wanted = [one.speculation for one in drafted.answers.completions[:8]]
+    assert sums(counted) == sums(wanted)
 
 
 def sums(counted: list[Speculation | None]) -> list[int]:
@@ -316,23 +289,22 @@ def sums(counted: list[Speculation | None]) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["recorded", "own"])
 def test_sessions_are_the_same_with_and_without_drafts(
-    plain: Served, drafted: Served, tmp_path: Path, history: str
+    plain: Served, drafted: Served, tmp_path: Path, history: str, url: str
 ) -> None:
     """Greedy and in 32 bits: equal answers make equal histories, turn by turn."""
-    with running(tmp_path / "runs.db", tmp_path / "log") as url:
-        experiment = {
-            "rollout": "sessions",
-            "workload": str(ROOT / "docs" / "examples" / "sessions.jsonl"),
-            "baseline": plain.route.model_dump(mode="json"),
-            "candidate": drafted.route.model_dump(mode="json"),
-            "load": {"history": history, "think_s": 0, "warmup": 1, "concurrency": 2},
-            "sampling": {"max_tokens": 16},
-        }
-        run(tmp_path, experiment, url)
-        with Client(url) as client:
-            pairs = client.pairs("sessions", limit=50, content=True).pairs
-            stored = list(client.generations("sessions"))
-            unpaired = client.unpaired("sessions")
+    experiment = {
+        "rollout": "sessions",
+        "workload": str(ROOT / "docs" / "examples" / "sessions.jsonl"),
+        "baseline": plain.route.model_dump(mode="json"),
+        "candidate": drafted.route.model_dump(mode="json"),
+        "load": {"history": history, "think_s": 0, "warmup": 1, "concurrency": 2},
+        "sampling": {"max_tokens": 16},
+    }
+    told("run", written(tmp_path, experiment), "--collector", url)
+    with Client(url) as client:
+        pairs = client.pairs("sessions", limit=50, content=True).pairs
+        stored = list(client.generations("sessions"))
+        unpaired = client.unpaired("sessions")
     assert unpaired == ()
     assert len(stored) == 24
     assert len({one.trace_id for one in stored}) == 8

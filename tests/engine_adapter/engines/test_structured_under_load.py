@@ -9,11 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gguf_model
 import llamacpp_server
 import pytest
 import vllm_server
-import yaml
+from rollout_files import written
 from twenty_prompts import MODELS, requests
 
 from collector.client import Client
@@ -49,19 +48,15 @@ def write_rollout(folder: Path, engine: str, roots: tuple[str, str]) -> Path:
         | {"response_format": schema}
         for at, request in enumerate(requests()[:PROMPTS])
     ]
-    (folder / "prompts.jsonl").write_text("\n".join(map(json.dumps, asked)))
     routes = [{"engine": engine, "url": f"{root}/v1", "model": "served"} for root in roots]
     rollout = {
         "rollout": "json",
-        "workload": "prompts.jsonl",
         "baseline": routes[0],
         "candidate": routes[1],
         "sampling": {"max_tokens": 200},
         "load": {"warmup": 1},
     }
-    file = folder / "rollout.yaml"
-    file.write_text(yaml.safe_dump(rollout))
-    return file
+    return written(folder, rollout, asked)
 
 
 def draftgate(collector: str, *arguments: str) -> str:
@@ -109,11 +104,9 @@ def assert_answers_hold(folder: Path, engine: str, roots: tuple[str, str]) -> No
     assert drafted > 0
 
 
-def test_llamacpps_grammar_holds_under_load(tmp_path: Path) -> None:
+def test_llamacpps_grammar_holds_under_load(tmp_path: Path, gguf_pair: dict[str, Path]) -> None:
     """The grammar that it makes of a JSON schema, with a draft and without."""
-    for name in ("target", "draft"):
-        gguf_model.write(MODELS / name, tmp_path / f"{name}.gguf")
-    target, draft = tmp_path / "target.gguf", tmp_path / "draft.gguf"
+    target, draft = gguf_pair["target"], gguf_pair["draft"]
     with (
         llamacpp_server.serving(target, slots=max(LOADS)) as plain,
         llamacpp_server.serving(target, draft=draft, slots=max(LOADS)) as drafted,

@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from recorded_runs import recorded
+from rollout_files import invoke, written
 from twenty_prompts import MODELS, Answers
-from typer.testing import CliRunner
 
 from collector.client import Client
-from collector.contract import Arm, Generation, Speculation, StepTimes, violations
-from demo.collector_process import running
-from draftgate.commands import app
+from collector.contract import Arm, Speculation, StepTimes, violations
 from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request
 from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.messages import Message
 from engine_adapter.routes import LocalRoute, Route, TransformersRoute
-from engine_adapter.run import journal, runner
-from engine_adapter.run.rollout_file import Rollout, Sampling
+from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn
 from engine_adapter.run.sweep import _candidate
 from engine_adapter.workload import Prompt
@@ -174,25 +171,16 @@ def test_prompt_lookups_counts_are_theirs_but_for_drafts_that_have_no_room(
 
 def test_records_break_no_law_and_name_the_engine(random_pair: dict[str, Path]) -> None:
     """A run's generations hold conservation laws, provider and fingerprint, both arms."""
-    made: list[Generation] = []
-
-    async def run() -> None:
-        opener = EngineOpener()
-        engines = {
-            Arm.BASELINE: await opener.open(route(random_pair, batch=2)),
-            Arm.CANDIDATE: await opener.open(route(random_pair, "draft_model", batch=2)),
-        }
-        experiment = runner.Experiment(
-            rollout="r", engines=engines, sampling=Sampling(), journal=journal.unwritten()
-        )
-        schedule = [
-            Turn(Prompt(id=f"p{i}", cohort="c", prompt=text, max_tokens=12), 0, arm)
-            for i, text in enumerate(TEXTS)
-            for arm in Arm
-        ]
-        await runner.run(experiment, schedule, concurrency=4, record=made.append)
-
-    asyncio.run(run())
+    routes = {
+        Arm.BASELINE: route(random_pair, batch=2),
+        Arm.CANDIDATE: route(random_pair, "draft_model", batch=2),
+    }
+    schedule = [
+        Turn(Prompt(id=f"p{i}", cohort="c", prompt=text, max_tokens=12), 0, arm)
+        for i, text in enumerate(TEXTS)
+        for arm in Arm
+    ]
+    made = recorded(routes, schedule, concurrency=4)
     assert len(made) == 6
     assert [violations(one) for one in made] == [()] * 6
     assert {one.provider for one in made} == {"local"}
@@ -308,31 +296,28 @@ def test_a_sweep_sets_k(random_pair: dict[str, Path]) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_check_and_run_take_the_route(random_pair: dict[str, Path], tmp_path: Path) -> None:
+def test_check_and_run_take_the_route(
+    random_pair: dict[str, Path], tmp_path: Path, url: str
+) -> None:
     """`draftgate check` compares the arms, `draftgate run` stores both arms' generations."""
-    lines = [f'{{"id": "p{i}", "cohort": "c", "prompt": "{t}"}}' for i, t in enumerate(TEXTS)]
-    (tmp_path / "w.jsonl").write_text("\n".join(lines))
-    with running(tmp_path / "db.sqlite", tmp_path / "log") as url:
-        document = {
-            "rollout": "local",
-            "workload": "w.jsonl",
-            "baseline": route(random_pair).model_dump(mode="json", exclude_defaults=True),
-            "candidate": route(random_pair, "draft_model").model_dump(
-                mode="json", exclude_defaults=True
-            ),
-            "sampling": {"max_tokens": 40},
-            "load": {"concurrency": 2, "warmup": 1},
-            "collector": {"url": url},
-        }
-        file = tmp_path / "rollout.yaml"
-        file.write_text(yaml.safe_dump(document))
-        checked = CliRunner().invoke(app, ["check", str(file)])
-        assert checked.exit_code == 0, checked.output
-        ran = CliRunner().invoke(app, ["run", str(file)])
-        assert ran.exit_code == 0, ran.output
-        with Client(url) as client:
-            stored = list(client.generations("local"))
-            spans = {s.span_id: s for one in stored for s in client.trace(one.trace_id)}
+    document = {
+        "rollout": "local",
+        "baseline": route(random_pair).model_dump(mode="json", exclude_defaults=True),
+        "candidate": route(random_pair, "draft_model").model_dump(
+            mode="json", exclude_defaults=True
+        ),
+        "sampling": {"max_tokens": 40},
+        "load": {"concurrency": 2, "warmup": 1},
+        "collector": {"url": url},
+    }
+    prompts = ({"id": f"p{i}", "cohort": "c", "prompt": text} for i, text in enumerate(TEXTS))
+    file = written(tmp_path, document, prompts)
+    for command in ("check", "run"):
+        done = invoke(command, file)
+        assert done.exit_code == 0, done.output
+    with Client(url) as client:
+        stored = list(client.generations("local"))
+        spans = {s.span_id: s for one in stored for s in client.trace(one.trace_id)}
     assert len(stored) == 2 * len(TEXTS)
     assert [one.quality for one in stored] == [()] * len(stored)
     assert {one.speculation is not None for one in stored if one.arm is Arm.CANDIDATE} == {True}

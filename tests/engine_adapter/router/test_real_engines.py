@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-import gguf_model
 import llamacpp_server
-import pytest
 from running_router import FixedControl, collecting, routing
-from twenty_prompts import MODELS
 
 ASKED: dict[str, Any] = {
     "model": "served",
@@ -22,20 +19,11 @@ ASKED: dict[str, Any] = {
 CHANGING = re.compile(rb'"(?:id|created|\w+_ms|\w+_per_second)":("[^"]*"|[\d.]+),?')
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the demo's target and draft as GGUF files."""
-    folder = tmp_path_factory.mktemp("gguf")
-    for name in ("target", "draft"):
-        gguf_model.write(MODELS / name, folder / f"{name}.gguf")
-    return {name: folder / f"{name}.gguf" for name in ("target", "draft")}
-
-
-def test_a_mirrored_pair_of_llamacpp(pair: dict[str, Path]) -> None:
+def test_a_mirrored_pair_of_llamacpp(gguf_pair: dict[str, Path]) -> None:
     """The user's stream is the one that the server sends by itself; the draft's counts are told."""
     with (
-        llamacpp_server.serving(pair["target"]) as baseline,
-        llamacpp_server.serving(pair["target"], draft=pair["draft"]) as candidate,
+        llamacpp_server.serving(gguf_pair["target"]) as baseline,
+        llamacpp_server.serving(gguf_pair["target"], draft=gguf_pair["draft"]) as candidate,
         collecting() as (collector, collected),
         routing(
             f"{baseline}/v1",

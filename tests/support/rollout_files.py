@@ -1,0 +1,41 @@
+"""A rollout file with its workload, and `draftgate` in this process."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from typer.testing import CliRunner, Result
+
+from draftgate.commands import app
+
+
+def written(
+    folder: Path, document: Mapping[str, Any], prompts: Iterable[Mapping[str, Any]] = ()
+) -> Path:
+    """Write `rollout.yaml`, named `r` unless it says otherwise, and its prompts, if any."""
+    lines = [json.dumps(one) for one in prompts]
+    if lines:
+        (folder / "prompts.jsonl").write_text("\n".join(lines))
+    path = folder / "rollout.yaml"
+    whole = {"rollout": "r", "workload": "prompts.jsonl", **document}
+    path.write_text(yaml.safe_dump(whole, sort_keys=False))
+    return path
+
+
+def changed(path: Path, **keys: Any) -> Path:
+    """Replace keys of a rollout file."""
+    return written(path.parent, yaml.safe_load(path.read_text()) | keys)
+
+
+def invoke(*arguments: object) -> Result:
+    """Run a command of `draftgate`."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def told(*arguments: object) -> Any:
+    """Run a command that succeeds; return the JSON that it prints."""
+    done = invoke(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
