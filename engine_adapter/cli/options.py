@@ -19,6 +19,12 @@ UNDECIDED: Final = 3
 _INTERRUPTED: Final = 130
 
 RolloutName = Annotated[str, typer.Argument(metavar="ROLLOUT", help="Name of the rollout.")]
+CollectorUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; overrides the file's."
+    ),
+]
 
 
 def _launch_name(given: str | None) -> str | None:

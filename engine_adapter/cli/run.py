@@ -22,7 +22,7 @@ from rich.progress import (
 
 from collector.contract import Arm
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import FAILED, Launch, UntilDecidedOptions, usable_run
+from engine_adapter.cli.options import FAILED, CollectorUrl, Launch, UntilDecidedOptions, usable_run
 from engine_adapter.engines import EngineOpener
 from engine_adapter.run import journal, rollout_file
 from engine_adapter.run.journal import Journal
@@ -42,12 +42,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def run(  # noqa: PLR0913  # one argument an option
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
-    collector: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; overrides the file's."
-        ),
-    ] = None,
+    collector: CollectorUrl = None,
     *,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over, ignoring what earlier attempts stored.")

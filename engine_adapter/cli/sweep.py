@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import usable_run
+from engine_adapter.cli.options import CollectorUrl, usable_run
 from engine_adapter.cli.run import read_overridden, terminated_as_interrupted
 from engine_adapter.run import sweep as sweeps
 from engine_adapter.run import sweep_table
@@ -56,12 +56,7 @@ def sweep(  # one argument per option
             "for each k."
         ),
     ] = None,
-    collector: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; overrides the file's."
-        ),
-    ] = None,
+    collector: CollectorUrl = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:

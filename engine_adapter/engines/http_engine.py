@@ -78,7 +78,7 @@ class HttpEngine:
         try:
             await engine._read_description()
         except BaseException:
-            await client.close()
+            await client.aclose()
             raise
         return engine
 
@@ -88,7 +88,7 @@ class HttpEngine:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.client.close()
+        await self.client.aclose()
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Probe:

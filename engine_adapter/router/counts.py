@@ -1,10 +1,11 @@
 """The router's counters, and their exposition for Prometheus."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 
 class Counts:
@@ -31,53 +32,34 @@ class Counts:
         """Requests that went to the baseline because they could not be parsed."""
 
 
-class Gauges(dict[str, float]):
-    """Current values, by metric name."""
+_FAMILIES = (
+    ("responses", "Requests answered", ("status",)),
+    ("refusals", "Requests refused", ("code",)),
+    ("failures", "Attempts failed", ("arm", "error_type")),
+    ("fallbacks", "Requests that fell back", ("reason",)),
+    ("retries", "Requests sent again", ("arm",)),
+    ("mirrors", "Mirrored requests", ("outcome",)),
+    ("spans", "Spans", ("outcome",)),
+    ("unread", "Answers too large to be read", ()),
+    ("unread_requests", "Requests too large to be read", ()),
+)
+"""Name, help and labels of each counter."""
 
 
-def exposition(counts: Counts, gauges: Gauges) -> bytes:
-    """Return all counters and gauges in Prometheus' text format."""
-    registry = CollectorRegistry()
-    registry.register(_Families(counts, gauges))
-    return generate_latest(registry)
+@dataclass
+class Exposition(Collector):
+    """All counters and gauges, as Prometheus' client collects them."""
 
-
-class _Families:
-    def __init__(self, counts: Counts, gauges: Gauges) -> None:
-        self._counts = counts
-        self._gauges = gauges
+    counts: Counts
+    gauges: Mapping[str, float]
 
     def collect(self) -> Iterator[Metric]:
-        counts = self._counts
-        yield _family("responses", "Requests answered", ("status",), _single(counts.responses))
-        yield _family("refusals", "Requests refused", ("code",), _single(counts.refusals))
-        yield _family("failures", "Attempts failed", ("arm", "error_type"), counts.failures.items())
-        yield _family(
-            "fallbacks", "Requests that fell back", ("reason",), _single(counts.fallbacks)
-        )
-        yield _family("retries", "Requests sent again", ("arm",), _single(counts.retries))
-        yield _family("mirrors", "Mirrored requests", ("outcome",), _single(counts.mirrors))
-        yield _family("spans", "Spans", ("outcome",), _single(counts.spans))
-        yield _family("unread", "Answers too large to be read", (), [((), counts.unread)])
-        unread = [((), counts.unread_requests)]
-        yield _family("unread_requests", "Requests too large to be read", (), unread)
-        for name, value in self._gauges.items():
-            gauge = GaugeMetricFamily(f"draftgate_router_{name}", name.replace("_", " "))
-            gauge.add_metric([], value)
-            yield gauge
-
-
-def _single(counter: Counter[str]) -> Iterable[tuple[tuple[str], int]]:
-    return [((label,), value) for label, value in counter.items()]
-
-
-def _family(
-    name: str,
-    help_text: str,
-    labels: tuple[str, ...],
-    values: Iterable[tuple[tuple[str, ...], int]],
-) -> Metric:
-    family = CounterMetricFamily(f"draftgate_router_{name}", help_text, labels=labels)
-    for found, value in values:
-        family.add_metric(list(found), value)
-    return family
+        """Yield the counters, then the gauges."""
+        for name, words, labels in _FAMILIES:
+            family = CounterMetricFamily(f"draftgate_router_{name}", words, labels=labels)
+            counted = getattr(self.counts, name)
+            for found, value in (counted if labels else {(): counted}).items():
+                family.add_metric([found] if isinstance(found, str) else found, value)
+            yield family
+        for name, value in self.gauges.items():
+            yield GaugeMetricFamily(f"draftgate_router_{name}", name.replace("_", " "), value)

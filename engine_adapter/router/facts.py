@@ -1,9 +1,8 @@
 """Read the facts that rules test from a request's path, headers and JSON body.
 
-A body of any shape gives facts; a field that is missing or not as in the OpenAI API is `None`.
+Any object gives facts; a field that is missing or not as in the OpenAI API is `None`.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -42,9 +41,13 @@ _PASSAGE_TITLE: Final = re.compile(
 )
 
 
-def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: int) -> RequestFacts:
-    """Return a request's facts; `body` is its bytes or the decoded JSON document."""
-    document = _document(body)
+def facts_of(
+    path: str,
+    document: Mapping[str, Any],  # Any: foreign JSON
+    headers: Mapping[str, str],
+    concurrency: int,
+) -> RequestFacts:
+    """Return a request's facts."""
     texts = list(_texts(document))
     seen = _last(texts)
     get = document.get
@@ -63,15 +66,6 @@ def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: i
         headers={name.lower(): value for name, value in headers.items()},
         concurrency=concurrency,
     )
-
-
-def _document(body: object) -> Mapping[str, Any]:  # Any: foreign JSON
-    if isinstance(body, bytes | bytearray):
-        try:
-            body = json.loads(body)
-        except (ValueError, RecursionError):
-            return {}
-    return body if isinstance(body, _OBJECT) else {}
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:

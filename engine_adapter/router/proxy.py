@@ -6,11 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+from prometheus_client import generate_latest
+
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
 from engine_adapter.recording import GENERATION_PATHS
 from engine_adapter.router.client_keys import ClientKeys
-from engine_adapter.router.counts import Counts, Gauges, exposition
+from engine_adapter.router.counts import Counts, Exposition
 from engine_adapter.router.decision import Control
 from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
@@ -84,7 +86,8 @@ class Proxy:
         if request.path == "/healthz":
             answer.whole(*ok_reply(b"ok", "text/plain; charset=utf-8"))
         elif request.path == "/metrics":
-            answer.whole(*ok_reply(exposition(self._counts, self._gauges()), _METRICS_TYPE))
+            text = generate_latest(Exposition(self._counts, self._gauges()))
+            answer.whole(*ok_reply(text, _METRICS_TYPE))
         elif request.path == "/router/state":
             answer.whole(*ok_reply(json.dumps(self._state()).encode(), "application/json"))
         else:
@@ -186,8 +189,8 @@ class Proxy:
             "spans": self._counts.spans,
         }
 
-    def _gauges(self) -> Gauges:
-        return Gauges(
+    def _gauges(self) -> Mapping[str, float]:
+        return dict[str, float](
             in_flight=self._in_flight,
             mirrors_in_flight=len(self._generations.mirrors),
             spans_waiting=len(self._queue) if self._queue is not None else 0,

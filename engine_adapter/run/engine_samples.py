@@ -6,8 +6,9 @@ exporter and of this machine's NVML. A failed scrape is counted and does not end
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ScopeMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from collector.contract import Arm
@@ -97,12 +99,15 @@ class EngineSampler:
         self._gpu_thread.shutdown()
 
     async def _sample_for_ever(self) -> None:
-        client = HttpClient("", timeouts=Timeouts(connect_s=2, first_byte_s=2, total_s=5))
+        timeouts = Timeouts(connect_s=2, first_byte_s=2, total_s=5)
         access = CollectorAccess.from_environment()
         try:
-            async with httpx.AsyncClient(
-                verify=access.tls(), timeout=5, headers=access.headers
-            ) as collector:
+            async with (
+                aclosing(HttpClient("", timeouts=timeouts)) as client,
+                httpx.AsyncClient(
+                    verify=access.tls(), timeout=5, headers=access.headers
+                ) as collector,
+            ):
                 while True:
                     for source in self._sources:
                         self._count(await self._send(self._scraped(source, client), collector))
@@ -111,8 +116,6 @@ class EngineSampler:
                     await asyncio.sleep(self._every_s)
         except TelemetryError:  # the span sender raises the same error
             return
-        finally:
-            await client.close()
 
     async def _scraped(
         self, source: MetricsPage, client: HttpClient
@@ -158,26 +161,17 @@ def exported(
 ) -> ExportMetricsServiceRequest:
     """Return the page's load gauges as an OTLP export; raises `ValueError` if it cannot be read."""
     export = ExportMetricsServiceRequest()
-    resource = export.resource_metrics.add()
-    resource.resource.attributes.extend(
-        (
-            _attribute(a.SERVICE_NAME, source.service),
-            _attribute(a.SERVICE_INSTANCE_ID, urlsplit(source.url).netloc),
-        )
-    )
-    scope = resource.scope_metrics.add()
+    scope = _scope_of(export, source.service, urlsplit(source.url).netloc)
+    labels = {a.DRAFTGATE_ROLLOUT: rollout, a.DRAFTGATE_ARM: source.arm.value}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:
             if sample.name in _GAUGES:
-                metric = scope.metrics.add(name=sample.name)
-                point = metric.gauge.data_points.add(
-                    time_unix_nano=time_unix_ns, as_double=sample.value
+                _set(
+                    scope.metrics.add(name=sample.name),
+                    sample.value,
+                    sample.labels | labels,
+                    time_unix_ns,
                 )
-                labels = sample.labels | {
-                    a.DRAFTGATE_ROLLOUT: rollout,
-                    a.DRAFTGATE_ARM: source.arm.value,
-                }
-                point.attributes.extend(_attribute(*label) for label in sorted(labels.items()))
     return export
 
 
@@ -190,19 +184,26 @@ def exported_gpus(
     """
     export = ExportMetricsServiceRequest()
     for gpu, of_gpu in groupby(readings, attrgetter("gpu")):
-        resource = export.resource_metrics.add()
-        resource.resource.attributes.append(_attribute(a.SERVICE_NAME, "nvml"))
-        resource.resource.attributes.append(_attribute(a.SERVICE_INSTANCE_ID, gpu.instance))
-        scope = resource.scope_metrics.add()
+        scope = _scope_of(export, "nvml", gpu.instance)
         labels = gpu.labels | {a.DRAFTGATE_ROLLOUT: rollout}
         for reading in of_gpu:
             metric = scope.metrics.add(name=reading.metric.name, unit=reading.metric.unit)
-            point = metric.gauge.data_points.add(
-                time_unix_nano=time_unix_ns, as_double=reading.value
-            )
-            point.attributes.extend(_attribute(*label) for label in sorted(labels.items()))
+            _set(metric, reading.value, labels, time_unix_ns)
     return export
 
 
-def _attribute(key: str, value: str) -> KeyValue:
-    return KeyValue(key=key, value=AnyValue(string_value=value))
+def _scope_of(export: ExportMetricsServiceRequest, service: str, instance: str) -> ScopeMetrics:
+    part = export.resource_metrics.add()
+    named = {a.SERVICE_NAME: service, a.SERVICE_INSTANCE_ID: instance}
+    part.resource.attributes.extend(_attributes(named))
+    found: ScopeMetrics = part.scope_metrics.add()
+    return found
+
+
+def _set(metric: Metric, value: float, labels: Mapping[str, str], time_unix_ns: int) -> None:
+    point = metric.gauge.data_points.add(time_unix_nano=time_unix_ns, as_double=value)
+    point.attributes.extend(_attributes(labels))
+
+
+def _attributes(labels: Mapping[str, str]) -> list[KeyValue]:
+    return [KeyValue(key=k, value=AnyValue(string_value=v)) for k, v in sorted(labels.items())]

@@ -93,7 +93,7 @@ class HttpClient:
         finally:
             response.release()  # closes the connection if the stream was not read to its end
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections; safe to call twice."""
         if self._arrivals is not None:
             self._arrivals.close()

@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import pairwise
 
@@ -32,13 +33,10 @@ async def read(client: HttpClient, into: list[Event]) -> None:
 
 async def many(url: str, requests: int, **settings: int) -> list[list[str]]:
     """Return the texts of answers, asked one after another."""
-    client = HttpClient(url, timeouts=LIMITS, **settings)
     found: list[list[Event]] = [[] for _ in range(requests)]
-    try:
+    async with aclosing(HttpClient(url, timeouts=LIMITS, **settings)) as client:
         for into in found:
             await read(client, into)
-    finally:
-        await client.close()
     return [[event.data for event in into] for into in found]
 
 
@@ -47,11 +45,8 @@ def broken(answer: Callable[[socket.socket], None]) -> tuple[list[str], Generati
     found: list[Event] = []
 
     async def scenario(url: str) -> None:
-        client = HttpClient(url, timeouts=LIMITS)
-        try:
+        async with aclosing(HttpClient(url, timeouts=LIMITS)) as client:
             await read(client, found)
-        finally:
-            await client.close()
 
     with serving(answer) as server, pytest.raises(GenerationError) as caught:
         asyncio.run(scenario(server.url))
@@ -65,13 +60,12 @@ def test_pieces_that_come_while_the_loop_stands_still_keep_their_own_times(
     """From the request's sending or from the middle of its answer on: each stamp is its chunk's."""
 
     async def busy(server: scripted_server.Server) -> list[float]:
-        client = HttpClient(server.url, timeouts=LIMITS)
-        async with client.stream(ROUTE, {}) as opened:  # so that the next one has a connection
-            assert [event async for event in opened.events()]
-        asyncio.get_running_loop().call_later(after_s, time.sleep, 1.5)
-        async with client.stream(ROUTE, {}) as opened:
-            stamps = [event.at_s async for event in opened.events() if '"word ' in event.data]
-        await client.close()
+        async with aclosing(HttpClient(server.url, timeouts=LIMITS)) as client:
+            async with client.stream(ROUTE, {}) as opened:  # so that the next one has a connection
+                assert [event async for event in opened.events()]
+            asyncio.get_running_loop().call_later(after_s, time.sleep, 1.5)
+            async with client.stream(ROUTE, {}) as opened:
+                stamps = [event.at_s async for event in opened.events() if '"word ' in event.data]
         return stamps
 
     words = [f"word {number}" for number in range(10)]
@@ -113,9 +107,8 @@ def test_stamps_are_in_order_and_lie_in_the_past() -> None:
     found: list[Event] = []
 
     async def scenario(url: str) -> float:
-        client = HttpClient(url, timeouts=LIMITS)
-        await read(client, found)
-        await client.close()
+        async with aclosing(HttpClient(url, timeouts=LIMITS)) as client:
+            await read(client, found)
         return time.perf_counter()
 
     with serving(answer) as server:
@@ -218,12 +211,11 @@ def test_three_hundred_streams_at_once() -> None:
     words = [f"word {number} " for number in range(20)]
 
     async def scenario(url: str) -> list[list[Event]]:
-        client = HttpClient(url, timeouts=LIMITS)
-        found: list[list[Event]] = [[] for _ in range(300)]
-        async with asyncio.TaskGroup() as group:
-            for into in found:
-                group.create_task(read(client, into))
-        await client.close()
+        async with aclosing(HttpClient(url, timeouts=LIMITS)) as client:
+            found: list[list[Event]] = [[] for _ in range(300)]
+            async with asyncio.TaskGroup() as group:
+                for into in found:
+                    group.create_task(read(client, into))
         return found
 
     with scripted_server.running(Route(chat(words, ttft_s=0.3, gap_s=0.05))) as server:

@@ -25,7 +25,7 @@ async def main():
             stamps = [event.at_s async for event in opened.events()]
             assert stamps == sorted(stamps)
             print(len(stamps))
-    await client.close()
+    await client.aclose()
 
 if way == "uvloop":
     import uvloop

@@ -79,7 +79,7 @@ def test_a_file_descriptor_that_is_used_again_is_left_alone() -> None:
             for one in pairs:
                 one.close()
         await left.aclose()
-        await client.close()
+        await client.aclose()
         return reused
 
     with serving(answer) as server:
@@ -115,7 +115,7 @@ def test_a_connection_is_not_closed_while_the_thread_reads_it() -> None:
         client = HttpClient(url, timeouts=LIMITS)
         with pytest.raises(GenerationError) as caught:
             await abort(client)
-        await client.close()
+        await client.aclose()
         return caught.value.error_type
 
     with serving(answer) as server:
@@ -141,7 +141,7 @@ def test_a_task_may_be_cancelled_at_any_moment() -> None:
             await asyncio.sleep(number / 200 * 0.06)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        await client.close()
+        await client.aclose()
         await asyncio.to_thread(until, lambda: _held() == before)
 
     with serving(answer) as server:
@@ -175,7 +175,7 @@ def test_a_client_that_is_closed_ends_its_streams() -> None:
         client = HttpClient(url, timeouts=LIMITS)
         task = asyncio.create_task(reading(client))
         await begun.wait()
-        await client.close()
+        await client.aclose()
         with pytest.raises(GenerationError) as caught:
             await task
         closed.set()
@@ -204,7 +204,7 @@ def test_thousands_of_answers_leave_nothing_behind() -> None:
                 await read(client)
             gc.collect()
             seen.append((process.memory_info().rss, process.num_threads(), process.num_fds()))
-        await client.close()
+        await client.aclose()
         return seen
 
     with serving(answer) as server:
@@ -232,7 +232,7 @@ async def main():
                     os._exit(0)
                 assert os.waitpid(child, 0)[1] == 0
     if sys.argv[2] == "close":
-        await client.close()
+        await client.aclose()
     print(len(texts))
 
 asyncio.run(main())

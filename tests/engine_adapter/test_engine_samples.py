@@ -1,17 +1,17 @@
 """What engines say of their own load while a run lasts, from their pages into the collector."""
 
-import asyncio
-import time
-
 import pytest
+from metric_samples import sampled
 from scripted_server import Reply, Route, Step
 from scripted_server import running as serving
 
 from collector.client import Client
 from collector.contract import Arm
 from engine_adapter.engines.gpu_samples import GpuReader
-from engine_adapter.run.engine_samples import EngineSampler, MetricsPage, SampleTally, exported
+from engine_adapter.run.engine_samples import MetricsPage, exported
 
+NOBODY = "http://127.0.0.1:1"
+NO_GPUS = GpuReader(lambda: None)
 PAGE = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="m"} 3.0
 # TYPE vllm:kv_cache_usage_perc gauge
@@ -26,31 +26,14 @@ def page(text: str) -> Route:
     return Route(reply, path="/metrics")
 
 
-def sampled(url: str, collector_url: str, *, at_least: int) -> SampleTally:
-    """Sample a page until so many scrapes were sent or failed."""
-
-    async def sample() -> SampleTally:
-        source = MetricsPage(Arm.CANDIDATE, url, "vllm")
-        sampler = EngineSampler(
-            [source],
-            rollout="r",
-            collector_url=collector_url,
-            every_s=0.01,
-            gpus=GpuReader(lambda: None),
-        )
-        deadline = time.monotonic() + 60
-        async with sampler:
-            while sum(sampler.tally) < at_least and time.monotonic() < deadline:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        return sampler.tally
-
-    return asyncio.run(sample())
+def vllm_page(root: str) -> MetricsPage:
+    return MetricsPage(Arm.CANDIDATE, f"{root}/metrics", "vllm")
 
 
 def test_gauges_become_samples_of_the_rollout_and_arm(url: str) -> None:
     """Stored with engine, instance, labels, rollout and arm; counters are not asked for."""
     with serving(page(PAGE)) as server:
-        tally = sampled(f"{server.root}/metrics", url, at_least=4)
+        tally = sampled(url, vllm_page(server.root), gpus=NO_GPUS, at_least=4)
         assert tally.sent >= 4
         assert tally.failed == 0
         with Client(url) as client:
@@ -71,13 +54,11 @@ def test_gauges_become_samples_of_the_rollout_and_arm(url: str) -> None:
 
 def test_a_page_that_fails_is_counted_and_ends_nothing(url: str) -> None:
     """No server, a page that is no metrics, a collector that is gone: each a failed scrape."""
-    with (
-        serving(page("no {metrics")) as server,
-    ):
-        assert sampled("http://127.0.0.1:1/metrics", url, at_least=2).sent == 0
-        assert sampled(f"{server.root}/metrics", url, at_least=2).sent == 0
+    with serving(page("no {metrics")) as server:
+        assert sampled(url, vllm_page(NOBODY), gpus=NO_GPUS, at_least=2).sent == 0
+        assert sampled(url, vllm_page(server.root), gpus=NO_GPUS, at_least=2).sent == 0
     with serving(page(PAGE)) as server:
-        tally = sampled(f"{server.root}/metrics", "http://127.0.0.1:1", at_least=2)
+        tally = sampled(NOBODY, vllm_page(server.root), gpus=NO_GPUS, at_least=2)
     assert (tally.sent, tally.failed >= 2) == (0, True)
 
 

@@ -1,10 +1,8 @@
 """What this machine's GPUs say of themselves, through NVML, into the collector."""
 # ruff: noqa: N802  # NVML's own names
 
-import asyncio
 import logging
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,13 +10,14 @@ from typing import Any
 
 import pynvml
 import pytest
+from metric_samples import sampled
 
 from collector.client import Client
 from collector.otlp.engine_metrics import is_engine_metric
 from engine_adapter.engines.gpu_samples import METRICS, GpuReader, installed_nvml
 from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.records import Memory
-from engine_adapter.run.engine_samples import EngineSampler, SampleTally
+from engine_adapter.run.engine_samples import SampleTally
 
 MIB = 2**20
 
@@ -98,23 +97,6 @@ def opened(nvml: Any) -> Iterator[GpuReader]:
         yield reader
     finally:
         reader.close()
-
-
-def sampled(reader: GpuReader, collector_url: str, *, rounds: int) -> SampleTally:
-    """Sample GPUs alone until so much was sent or failed, or there is nothing to sample."""
-
-    async def sample() -> SampleTally:
-        sampler = EngineSampler(
-            [], rollout="r", collector_url=collector_url, every_s=0.01, gpus=reader
-        )
-        deadline = time.monotonic() + 60
-        async with sampler:
-            wanted = rounds if reader.gpus else 0
-            while sum(sampler.tally) < wanted and time.monotonic() < deadline:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-        return sampler.tally
-
-    return asyncio.run(sample())
 
 
 @pytest.mark.parametrize(("uuid", "power_w"), [("0", 312.5), ("GPU-0", 312.5), ("1", None)])
@@ -200,7 +182,7 @@ def test_a_gpu_that_is_lost_leaves_the_others() -> None:
 def test_each_gpu_is_an_instance_of_its_own_in_the_collector(url: str) -> None:
     """Stored by UUID, with index, model and rollout, and of no arm: both may use it."""
     nvml = TwoGpus()
-    tally = sampled(GpuReader(lambda: nvml), url, rounds=14)
+    tally = sampled(url, gpus=GpuReader(lambda: nvml), at_least=14)
     assert tally.sent >= 14
     assert tally.failed == 0
     with Client(url) as client:
@@ -226,7 +208,7 @@ def test_each_gpu_is_an_instance_of_its_own_in_the_collector(url: str) -> None:
 def test_a_collector_that_is_gone_is_counted_and_ends_nothing() -> None:
     """Readings that nobody takes are failed scrapes; the driver is let go of all the same."""
     nvml = TwoGpus()
-    tally = sampled(GpuReader(lambda: nvml), "http://127.0.0.1:1", rounds=2)
+    tally = sampled("http://127.0.0.1:1", gpus=GpuReader(lambda: nvml), at_least=2)
     assert (tally.sent, tally.failed >= 2, nvml.opened) == (0, True, 0)
 
 
@@ -235,7 +217,7 @@ def test_the_real_library_without_a_driver_gives_nothing(caplog: pytest.LogCaptu
     """No samples, no failure, and one line that says why."""
     assert installed_nvml() is pynvml
     with caplog.at_level(logging.INFO, logger="engine_adapter"):
-        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == SampleTally(0, 0)
+        assert sampled("http://127.0.0.1:1", gpus=GpuReader(), at_least=1) == SampleTally(0, 0)
     (record,) = caplog.records
     assert record.levelno == logging.INFO
     assert record.getMessage().startswith("GPUs are not sampled: ")
@@ -247,6 +229,6 @@ def test_without_the_library_nothing_is_sampled(
     """No samples, no failure, and one line that says what to install."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with caplog.at_level(logging.INFO, logger="engine_adapter"):
-        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == SampleTally(0, 0)
+        assert sampled("http://127.0.0.1:1", gpus=GpuReader(), at_least=1) == SampleTally(0, 0)
     (record,) = caplog.records
     assert "pip install 'draftgate[gpu]'" in record.getMessage()

@@ -5,7 +5,6 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -25,7 +24,7 @@ from scripted_server import (
 from waiting import until
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.transport import Event, EventDecoder, EventStream, HttpClient, Timeouts
+from engine_adapter.transport import Event, EventDecoder, HttpClient, Timeouts
 
 ROUTE = "/chat/completions"
 PATIENT = Timeouts()
@@ -37,17 +36,16 @@ def stream(
     """Return the stamps and texts of one stream."""
 
     async def collect() -> tuple[list[float], list[str]]:
-        client = HttpClient(url, timeouts=timeouts, **settings)
         stamps, texts = [], []
-        try:
-            async with client.stream(ROUTE, {"model": "m"}) as opened:
-                async for found in opened.objects():
-                    text = (found.body["choices"] or [{"delta": {}}])[0]["delta"].get("content")
-                    if text:
-                        stamps.append(found.at_s)
-                        texts.append(text)
-        finally:
-            await client.close()
+        async with (
+            aclosing(HttpClient(url, timeouts=timeouts, **settings)) as client,
+            client.stream(ROUTE, {"model": "m"}) as opened,
+        ):
+            async for found in opened.objects():
+                text = (found.body["choices"] or [{"delta": {}}])[0]["delta"].get("content")
+                if text:
+                    stamps.append(found.at_s)
+                    texts.append(text)
         return stamps, texts
 
     return asyncio.run(collect())
@@ -75,9 +73,9 @@ def test_a_busy_client_does_not_move_the_stamps() -> None:
     """The kernel stamps: while this process computes, chunks keep the times at which they came."""
 
     async def busy(server: Server) -> list[float]:
-        client = HttpClient(server.url, timeouts=PATIENT)
         stamps = []
         async with (
+            aclosing(HttpClient(server.url, timeouts=PATIENT)) as client,
             client.stream(ROUTE, {}) as opened,
             aclosing(opened.events()) as found,
         ):
@@ -85,7 +83,6 @@ def test_a_busy_client_does_not_move_the_stamps() -> None:
                 if "content" in one.data and '"content": ""' not in one.data:
                     stamps.append(one.at_s)
                     time.sleep(0.2)  # noqa: ASYNC251  # what a busy client does
-        await client.close()
         return stamps
 
     with running(Route(chat(["a", "b"], ttft_s=0.05, gap_s=0.02))) as server:
@@ -100,12 +97,10 @@ def test_the_time_of_sending_is_known() -> None:
     """`sent_s` lies after the call and before the server had the request."""
 
     async def sent(server: Server) -> tuple[float, float | None]:
-        client = HttpClient(server.url, timeouts=PATIENT)
-        before_s = time.perf_counter()
-        async with client.stream(ROUTE, {}) as opened:
-            found = opened.sent_s
-        await client.close()
-        return before_s, found
+        async with aclosing(HttpClient(server.url, timeouts=PATIENT)) as client:
+            before_s = time.perf_counter()
+            async with client.stream(ROUTE, {}) as opened:
+                return before_s, opened.sent_s
 
     with running(Route(chat(["a"]))) as server:
         before_s, sent_s = asyncio.run(sent(server))
@@ -125,13 +120,12 @@ def test_what_came_before_a_break_is_there() -> None:
     stamps: list[float] = []
 
     async def read(url: str) -> None:
-        client = HttpClient(url, timeouts=PATIENT)
-        try:
-            async with client.stream(ROUTE, {}) as opened:
-                async for found in opened.objects():
-                    stamps.append(found.at_s)  # noqa: PERF401  # kept where the next one fails
-        finally:
-            await client.close()
+        async with (
+            aclosing(HttpClient(url, timeouts=PATIENT)) as client,
+            client.stream(ROUTE, {}) as opened,
+        ):
+            async for found in opened.objects():
+                stamps.append(found.at_s)  # noqa: PERF401  # kept where the next one fails
 
     steps = [event(delta({"content": "a"}), 0.02) for _ in range(3)]
     with running(Route(events(steps, end="cut"))) as server:
@@ -146,12 +140,11 @@ def test_a_stream_that_is_left_early_is_closed() -> None:
     """Whoever stops reading frees the engine: its connection is gone."""
 
     async def leave(server: Server) -> None:
-        client = HttpClient(server.url, timeouts=PATIENT)
-        async with client.stream(ROUTE, {}) as opened:
-            async for _ in opened.events():
-                break
-        await asyncio.to_thread(until, lambda: server.log()[0].cut)
-        await client.close()
+        async with aclosing(HttpClient(server.url, timeouts=PATIENT)) as client:
+            async with client.stream(ROUTE, {}) as opened:
+                async for _ in opened.events():
+                    break
+            await asyncio.to_thread(until, lambda: server.log()[0].cut)
 
     with running(Route(chat(["a"] * 10_000, gap_s=0.02))) as server:
         asyncio.run(leave(server))
@@ -185,7 +178,7 @@ def test_a_kept_connection_that_is_cut_is_replaced() -> None:
             with pytest.raises(GenerationError) as caught:
                 async with client.stream(ROUTE, {"model": "m"}):
                     pass
-            await client.close()
+            await client.aclose()
         return caught.value.error_type
 
     assert asyncio.run(scenario()) == "connection_reset"
@@ -196,10 +189,9 @@ def test_a_connection_is_used_again() -> None:
     """Requests one after another share a connection: each port of the client is one."""
 
     async def three(server: Server) -> None:
-        client = HttpClient(server.url, timeouts=PATIENT)
-        for _ in range(3):
-            assert (await client.post(ROUTE, {"a": 1})).json() == {"ok": True}
-        await client.close()
+        async with aclosing(HttpClient(server.url, timeouts=PATIENT)) as client:
+            for _ in range(3):
+                assert (await client.post(ROUTE, {"a": 1})).json() == {"ok": True}
 
     with running(Route(json_reply({"ok": True}))) as server:
         asyncio.run(three(server))
@@ -352,17 +344,8 @@ def test_the_stream_offers_its_status_and_headers() -> None:
     """What a server says in headers is there before the first event."""
 
     async def headers(url: str) -> tuple[int, str]:
-        client = HttpClient(url)
-
-        async def one() -> AsyncGenerator[EventStream, None]:
-            async with client.stream(ROUTE, {}) as opened:
-                yield opened
-
-        async with aclosing(one()) as opened:
-            found = await anext(opened)
-            status, queue = found.status, found.headers["x-queue-time"]
-        await client.close()
-        return status, queue
+        async with aclosing(HttpClient(url)) as client, client.stream(ROUTE, {}) as opened:
+            return opened.status, opened.headers["x-queue-time"]
 
     reply = events([event("[DONE]")])
     named = Reply(reply.steps, headers={**reply.headers, "x-queue-time": "12"})

@@ -26,6 +26,9 @@ new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 QUICK = Timeouts(first_byte_s=1.0, idle_s=1.0)
 """For upstreams that a test lets run into a timeout."""
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Where?"}]}
+STREAMED = QUESTION | {"stream": True}
+NOBODY = "http://127.0.0.1:9/v1"
+"""An address at which no engine listens."""
 
 
 @dataclass
@@ -115,8 +118,8 @@ def _no_raise() -> Any:
 
 @contextmanager
 def routing(
-    baseline: str,
-    candidate: str,
+    baseline: str = NOBODY,
+    candidate: str = NOBODY,
     control: Control | None = None,
     *,
     upstream: Mapping[str, Any] | None = None,
@@ -218,3 +221,10 @@ def collecting() -> Iterator[tuple[str, Collected]]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def recording(*given: Any, **settings: Any) -> Iterator[tuple[Router, Collected]]:
+    """Run a router that exports its spans, and take them."""
+    with collecting() as (url, collected), routing(*given, collector_url=url, **settings) as router:
+        yield router, collected

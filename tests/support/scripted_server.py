@@ -97,7 +97,7 @@ def json_reply(document: object, status: int = 200, **headers: str) -> Reply:
     return Reply([Step.of(json.dumps(document).encode())], status, named)
 
 
-def events(steps: Sequence[Step], end: str = "whole") -> Reply:
+def events(steps: Sequence[Step] = (), end: str = "whole") -> Reply:
     """Return a stream of server-sent events."""
     return Reply(steps, headers={"content-type": "text/event-stream"}, end=end)
 

@@ -28,10 +28,7 @@ class DeviceMeter:
         """Return the memory held and the GPU's current state; unreported values are absent."""
         found = self._gpu_now()
         return DeviceUse(
-            weight_bytes=memory.weight_bytes,
-            draft_weight_bytes=memory.draft_weight_bytes,
-            cache_bytes=memory.cache_bytes,
-            draft_cache_bytes=memory.draft_cache_bytes,
+            **memory._asdict(),
             gpu_utilization_pct=found.get("DCGM_FI_DEV_GPU_UTIL"),
             gpu_power_w=found.get("DCGM_FI_DEV_POWER_USAGE"),
             gpu_clock_mhz=found.get("DCGM_FI_DEV_SM_CLOCK"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, QUICK, FixedControl, collecting, routing
+from running_router import QUESTION, QUICK, STREAMED, FixedControl, recording, routing
 from scripted_server import Reply, Route, Step
 from waiting import until
 
@@ -15,24 +15,21 @@ from engine_adapter.router.breaker import CircuitBreaker
 from engine_adapter.router.settings import Breaker, RouterLimits
 from engine_adapter.transport import Timeouts
 
-STREAMED = QUESTION | {"stream": True}
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-NOBODY = "http://127.0.0.1:9/v1"
 CANDIDATES = FixedControl(arm=Arm.CANDIDATE)
-SSE = {"content-type": "text/event-stream"}
 
 FAILING = {
     "server_error": server.json_reply({"error": {"message": "boom"}}, 500),
     "invalid_request": server.json_reply({"error": {"message": "min_p is not supported"}}, 400),
     "rate_limited": server.json_reply({"error": {"message": "slow"}}, 429, retry_after="1"),
-    "first_byte_timeout": Reply(headers=SSE, end="hang"),
+    "first_byte_timeout": server.events(end="hang"),
     "server_error_in_stream": server.events([server.event({"error": {"message": "no"}})]),
-    "server_error_in_stream, named": Reply(
-        [Step.of(b'event: error\ndata: {"message": "no"}\n\n')], headers=SSE
+    "server_error_in_stream, named": server.events(
+        [Step.of(b'event: error\ndata: {"message": "no"}\n\n')]
     ),
-    "stream_truncated": Reply(headers=SSE, end="cut"),
-    "invalid_utf8": Reply([Step.of(b"data: \xff\xfe\n\n")], headers=SSE),
-    "invalid_json": Reply([Step.of(b"data: {not json\n\n")], headers=SSE),
+    "stream_truncated": server.events(end="cut"),
+    "invalid_utf8": server.events([Step.of(b"data: \xff\xfe\n\n")]),
+    "invalid_json": server.events([Step.of(b"data: {not json\n\n")]),
     "empty_answer": server.json_reply({}),
 }
 
@@ -45,14 +42,12 @@ def test_the_baseline_answers_where_the_candidate_fails_before_its_first_byte(ca
     with (
         server.running(Route(server.chat(["from", " baseline"]))) as baseline,
         server.running(Route(FAILING[case])) as candidate,
-        collecting() as (collector, collected),
-        routing(
+        recording(
             baseline.url,
             candidate.url,
             CANDIDATES,
             upstream={"timeouts": timeouts},
-            collector_url=collector,
-        ) as router,
+        ) as (router, collected),
     ):
         status, _, body = router.ask(STREAMED, traceparent=PARENT)
         assert status == 200
@@ -76,7 +71,7 @@ def test_a_candidate_that_is_not_there_is_left_alone_after_some_failures() -> No
     """The breaker opens; every user is answered by the baseline all the same."""
     with server.running(Route(server.chat(["a"]))) as baseline:
         settings = {"breaker": Breaker(failures=3, open_s=60.0)}
-        with routing(baseline.url, NOBODY, CANDIDATES, **settings) as router:
+        with routing(baseline.url, control=CANDIDATES, **settings) as router:
             assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5
             assert router.counted("fallbacks") == {"connection_refused": 3, "breaker_open": 2}
             assert router.state()["arms"]["candidate"]["breaker_open"]
@@ -106,7 +101,7 @@ def test_nothing_goes_to_a_candidate_that_was_switched_off_after_the_decision() 
             FixedControl(arm=Arm.CANDIDATE, allowed=False),
             FixedControl(mirrored=True, allowed=False),
         ):
-            with routing(baseline.url, NOBODY, control) as router:
+            with routing(baseline.url, control=control) as router:
                 assert router.ask(STREAMED)[0] == 200
                 assert router.counted("fallbacks") == {}
                 assert router.counted("mirrors") == {}
@@ -115,18 +110,18 @@ def test_nothing_goes_to_a_candidate_that_was_switched_off_after_the_decision() 
 def test_the_baselines_errors_are_the_clients() -> None:
     """The engine's response passes unchanged; if no engine answers, a JSON error says so."""
     error = server.json_reply({"error": {"message": "no such model"}}, 404, retry_after="3")
-    with server.running(Route(error)) as baseline, routing(baseline.url, NOBODY) as router:
+    with server.running(Route(error)) as baseline, routing(baseline.url) as router:
         status, headers, body = router.ask()
         assert (status, headers["retry-after"]) == (404, "3")
         assert body == b'{"error": {"message": "no such model"}}'
-    with routing(NOBODY, NOBODY) as router:
+    with routing() as router:
         status, _, body = router.ask()
         assert status == 502
         assert b'"connection_refused"' in body
         assert b"127.0.0.1" not in body
     with (
         server.running(Route(Reply(end="hang"))) as hanging,
-        routing(hanging.url, NOBODY, upstream={"timeouts": QUICK}) as router,
+        routing(hanging.url, upstream={"timeouts": QUICK}) as router,
     ):
         assert router.ask()[0] == 504
 
@@ -166,7 +161,7 @@ def test_a_mirrored_request_makes_a_pair(stream: bool) -> None:
         ],
     }
     reply = (
-        Reply([*chat.steps[:-2], last, chat.steps[-1]], headers=SSE)
+        server.events([*chat.steps[:-2], last, chat.steps[-1]])
         if stream
         else server.json_reply(whole)
     )
@@ -174,14 +169,12 @@ def test_a_mirrored_request_makes_a_pair(stream: bool) -> None:
     with (
         server.running(Route(plain)) as baseline,
         server.running(Route(reply)) as candidate,
-        collecting() as (collector, collected),
-        routing(
+        recording(
             baseline.url,
             candidate.url,
             FixedControl(mirrored=True),
             upstream={"engine": "vllm", "fingerprint": "f1", "launch": "monday-1"},
-            collector_url=collector,
-        ) as router,
+        ) as (router, collected),
     ):
         _, _, body = router.ask(QUESTION | {"stream": stream, "max_tokens": 9}, traceparent=PARENT)
         assert b"did" not in body or not stream
@@ -217,8 +210,7 @@ def test_content_is_recorded_where_it_is_asked_for() -> None:
     }
     with (
         server.running(Route(server.chat(["a", "b"]))) as baseline,
-        collecting() as (collector, collected),
-        routing(baseline.url, NOBODY, collector_url=collector, record_content=True) as router,
+        recording(baseline.url, record_content=True) as (router, collected),
     ):
         router.ask(asked)
         (span,) = collected.wait_for(1)
@@ -242,8 +234,7 @@ def test_calls_and_reasoning_are_recorded_with_the_tools_that_were_offered() -> 
     ]
     with (
         server.running(Route(server.events(steps))) as baseline,
-        collecting() as (collector, collected),
-        routing(baseline.url, NOBODY, collector_url=collector, record_content=True) as router,
+        recording(baseline.url, record_content=True) as (router, collected),
     ):
         asked = {"tools": [{"type": "function", "function": tool}], "tool_choice": "required"}
         schema = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "string"}}}
@@ -269,11 +260,7 @@ def test_a_200_that_says_nothing_is_a_failure(stream: bool) -> None:
     reply = server.json_reply({})
     if stream:
         reply = server.events([server.event({}), server.event("[DONE]")])
-    with (
-        server.running(Route(reply)) as baseline,
-        collecting() as (collector, collected),
-        routing(baseline.url, NOBODY, collector_url=collector) as router,
-    ):
+    with server.running(Route(reply)) as baseline, recording(baseline.url) as (router, collected):
         assert router.ask(STREAMED | {"stream": stream})[0] == 200
         (span,) = collected.wait_for(1)
     assert span["error.type"] == "empty_answer"
@@ -282,7 +269,7 @@ def test_a_200_that_says_nothing_is_a_failure(stream: bool) -> None:
 def test_mirrors_are_dropped_and_counted_beyond_their_bound() -> None:
     """A candidate that hangs costs users nothing."""
     with ExitStack() as candidates, server.running(Route(server.chat(["a"]))) as baseline:
-        hanging = server.running(Route(Reply(headers=SSE, end="hang")))
+        hanging = server.running(Route(server.events(end="hang")))
         candidate = candidates.enter_context(hanging)
         control, limits = FixedControl(mirrored=True), RouterLimits(mirrors=2)
         with routing(baseline.url, candidate.url, control, limits=limits) as router:

@@ -14,18 +14,15 @@ from urllib.parse import urlsplit
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, QUICK, FixedControl, Router, collecting, routing
-from scripted_server import Reply, Route, Step
+from running_router import QUICK, STREAMED, FixedControl, Router, recording, routing
+from scripted_server import Route, Step
 from waiting import until
 
 from collector.contract import Arm
 from engine_adapter.router.settings import Breaker, RouterLimits
 from engine_adapter.transport import Timeouts
 
-STREAMED = QUESTION | {"stream": True}
 WITH_USAGE = STREAMED | {"stream_options": {"include_usage": True}}
-NOBODY = "http://127.0.0.1:9/v1"
-SSE = {"content-type": "text/event-stream"}
 WORD = server.event(server.delta({"content": "half"}))
 EVENT = b"data: " + b"x" * (10 << 20) + b"\n\n"
 
@@ -43,15 +40,13 @@ def test_an_answer_that_breaks_off_is_seen_to_be_broken(error_type: str, arm: Ar
     steps, end = BROKEN[error_type]
     timeouts = QUICK if error_type == "idle_timeout" else Timeouts()
     with (
-        server.running(Route(Reply(steps, headers=SSE, end=end))) as upstream,
-        collecting() as (collector, collected),
-        routing(
+        server.running(Route(server.events(steps, end))) as upstream,
+        recording(
             upstream.url,
             upstream.url,
             FixedControl(arm=arm),
             upstream={"timeouts": timeouts},
-            collector_url=collector,
-        ) as router,
+        ) as (router, collected),
     ):
         with pytest.raises(IncompleteRead) as cut:
             router.ask(WITH_USAGE)
@@ -72,12 +67,8 @@ def test_what_cannot_be_read_passes_all_the_same(
 ) -> None:
     """Invalid UTF-8 and an event of 10 MB reach the client; the router's memory does not follow."""
     done = Step.of(b"data: [DONE]\n\n")
-    reply = Reply([WORD, Step.of(middle), done], headers=SSE)
-    with (
-        server.running(Route(reply)) as upstream,
-        collecting() as (collector, collected),
-        routing(upstream.url, NOBODY, collector_url=collector) as router,
-    ):
+    reply = server.events([WORD, Step.of(middle), done])
+    with server.running(Route(reply)) as upstream, recording(upstream.url) as (router, collected):
         _, _, body = router.ask(asked)
         (span,) = collected.wait_for(1)
         assert router.counted("unread") == {"": unread}
@@ -150,7 +141,7 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
         process.kill()
         process.communicate()
 
-    with routing(url, NOBODY, breaker=Breaker(failures=3, open_s=3.0)) as router:
+    with routing(url, breaker=Breaker(failures=3, open_s=3.0)) as router:
         running = start()
         assert router.ask()[0] == 200
         stop(running)
@@ -180,10 +171,7 @@ def test_a_client_that_leaves_ends_the_engines_work(arm: Arm) -> None:
     """The connection to the engine is cut within the stream, and nobody else is asked."""
     with (
         server.running(Route(server.chat(["a"] * 200, gap_s=0.05))) as upstream,
-        collecting() as (collector, collected),
-        routing(
-            upstream.url, upstream.url, FixedControl(arm=arm), collector_url=collector
-        ) as router,
+        recording(upstream.url, upstream.url, FixedControl(arm=arm)) as (router, collected),
     ):
         leave_early(router)
         until(lambda: [entry.cut for entry in upstream.log()] == [True])
@@ -195,8 +183,8 @@ def test_a_client_that_leaves_ends_the_engines_work(arm: Arm) -> None:
 def test_a_client_that_leaves_before_the_answer_ends_the_wait() -> None:
     """An engine that has not begun is let go of, too, and it is not held against it."""
     with (
-        server.running(Route(Reply(headers=SSE, end="hang"))) as upstream,
-        routing(upstream.url, NOBODY) as router,
+        server.running(Route(server.events(end="hang"))) as upstream,
+        routing(upstream.url) as router,
     ):
         address = urlsplit(router.url)
         with socket.create_connection(("127.0.0.1", address.port or 0)) as client:
@@ -214,10 +202,7 @@ def test_a_collector_that_is_away_costs_users_nothing() -> None:
     """Spans wait up to a bound, beyond it they are dropped and counted, and then they arrive."""
     with (
         server.running(Route(server.chat(["a"]))) as upstream,
-        collecting() as (collector, collected),
-        routing(
-            upstream.url, NOBODY, collector_url=collector, limits=RouterLimits(spans=4)
-        ) as router,
+        recording(upstream.url, limits=RouterLimits(spans=4)) as (router, collected),
     ):
         collected.answering = 503
         assert [router.ask(STREAMED)[0] for _ in range(10)] == [200] * 10
@@ -229,5 +214,5 @@ def test_a_collector_that_is_away_costs_users_nothing() -> None:
         collected.answering = 400
         router.ask(STREAMED)
         until(lambda: router.counted("spans") == {"dropped": 6, "exported": 4, "refused": 1})
-    with routing(NOBODY, NOBODY, collector_url="http://127.0.0.1:9") as router:
+    with routing(collector_url="http://127.0.0.1:9") as router:
         assert router.ask(STREAMED)[0] == 502

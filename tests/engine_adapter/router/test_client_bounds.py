@@ -21,7 +21,6 @@ from engine_adapter.router.request_edit import is_quickly_parsed
 from engine_adapter.router.settings import RouterLimits
 from listening.open_connections import OpenConnections
 
-NOBODY = "http://127.0.0.1:9/v1"
 HEAD_BYTES = 65_536
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
 ANSWERING = sending(CHUNKED, CHUNKS + LAST)
@@ -44,7 +43,7 @@ def status_of(router: Router, *sent: bytes) -> int:
 @pytest.mark.parametrize("cut", [1, 50, 40_000, None])
 def test_a_heads_bound_holds_to_the_byte(cut: int | None) -> None:
     """However it arrives; a byte more is refused with 431."""
-    with routing(NOBODY, NOBODY) as router:
+    with routing() as router:
         for size, status in ((HEAD_BYTES, 200), (HEAD_BYTES + 1, 431), (100_000, 431)):
             head = head_of(size)
             assert status_of(router, head[:cut], head[cut:] if cut else b"") == status
@@ -52,7 +51,7 @@ def test_a_heads_bound_holds_to_the_byte(cut: int | None) -> None:
 
 def test_a_head_behind_another_request_has_the_same_bound() -> None:
     """Though both come at once."""
-    with routing(NOBODY, NOBODY) as router, router.connected() as client:
+    with routing() as router, router.connected() as client:
         client.sendall(head_of(40) + head_of(HEAD_BYTES + 1))
         client.settimeout(20)
         received = b""
@@ -63,7 +62,7 @@ def test_a_head_behind_another_request_has_the_same_bound() -> None:
 
 def test_a_head_has_at_most_100_headers() -> None:
     """One more is refused with 431."""
-    with routing(NOBODY, NOBODY) as router:
+    with routing() as router:
         for number, status in ((100, 200), (101, 431)):
             others = b"".join(b"X-%d: y\r\n" % one for one in range(number - 1))
             head = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + others + b"\r\n"
@@ -99,7 +98,7 @@ LARGE = {
 def test_a_large_body_makes_no_stream_wait(case: str, longest_s: list[float]) -> None:
     """It passes to the baseline unread and is counted; no call takes the loop for long."""
     body, control = LARGE[case], FixedControl()
-    with wire.running(ANSWERING) as engine, routing(engine.url, NOBODY, control) as router:
+    with wire.running(ANSWERING) as engine, routing(engine.url, control=control) as router:
         with router.connected() as client:
             client.settimeout(120)
             client.sendall(POST + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -119,7 +118,7 @@ def test_many_small_chunks_make_no_stream_wait(longest_s: list[float]) -> None:
     frames = chunk(b"xy") * (size // 2) + LAST
     with (
         wire.running(ANSWERING) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as client,
     ):
         client.settimeout(120)
@@ -169,7 +168,7 @@ def test_the_connection_that_was_waited_for_longest_makes_room() -> None:
     limits = RouterLimits(connections=8, connections_per_address=4)
     with (
         wire.running(answer) as engine,
-        routing(engine.url, NOBODY, limits=limits) as router,
+        routing(engine.url, limits=limits) as router,
         ExitStack() as stack,
     ):
 

@@ -23,8 +23,6 @@ from wire_engine import (
     sending,
 )
 
-NOBODY = "http://127.0.0.1:9/v1"
-
 WORDS = EVENTS[0].replace(b'"stop"', b"null").replace(b'"a"', b'"' + b"x" * 65_000 + b'"')
 MANY = 1_000
 
@@ -53,7 +51,7 @@ def test_a_slow_client_makes_the_engine_wait(asked: bytes) -> None:
     request = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
     with (
         wire.running(flood) as engine,
-        routing(engine.url, NOBODY, upstream={"timeouts": QUICK}) as router,
+        routing(engine.url, upstream={"timeouts": QUICK}) as router,
         router.connected() as client,
     ):
         client.sendall(request)
@@ -71,7 +69,7 @@ def test_a_slow_client_that_leaves_ends_the_engines_work() -> None:
     """Though nothing is read from the engine just then."""
     with (
         wire.running(flood) as engine,
-        routing(engine.url, NOBODY, upstream={"timeouts": QUICK}) as router,
+        routing(engine.url, upstream={"timeouts": QUICK}) as router,
     ):
         with router.connected() as client:
             client.sendall(ASKED)
@@ -91,7 +89,7 @@ def test_a_client_that_leaves_within_a_chunk_ends_the_engines_work() -> None:
             if peer.connection.recv(1) == b"":
                 return
 
-    with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(answer) as engine, routing(engine.url) as router:
         with router.connected() as client:
             client.sendall(ASKED)
             received = b""
@@ -105,7 +103,7 @@ def test_a_client_that_closes_its_half_has_left() -> None:
     """As before other servers: a client that shuts down its side is not waiting any more."""
     with (
         wire.running(lambda peer, _request: peer.send(CHUNKED + chunk(EVENTS[0]))) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as client,
     ):
         client.sendall(ASKED)
@@ -119,7 +117,7 @@ def test_a_large_request_passes_whole() -> None:
     """Though no socket takes it at once."""
     question = b'{"messages":[{"content":"' + b"x" * (20 << 20) + b'"}]}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-    with wire.running(sending(answer)) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(sending(answer)) as engine, routing(engine.url) as router:
         assert router.ask(question)[0] == 200
     assert engine.requests[0].endswith(b"\r\n\r\n" + question)
 
@@ -128,7 +126,7 @@ def test_an_engine_that_reads_nothing_is_let_go_of() -> None:
     """If a client disconnects, the data buffered for it is freed."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        with routing(url, NOBODY) as router:
+        with routing(url) as router:
             with router.connected() as client:
                 body = b'{"messages":[{"content":"' + b"x" * (20 << 20) + b'"}]}'
                 head = ASKED.partition(b"Content-Length")[0]

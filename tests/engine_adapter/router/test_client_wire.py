@@ -20,7 +20,6 @@ from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk
 from engine_adapter.router.http1 import listener
 from engine_adapter.router.settings import RouterLimits
 
-NOBODY = "http://127.0.0.1:9/v1"
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
 LENGTH = b"Content-Length: %d\r\n\r\n" % len(BODY)
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -78,7 +77,7 @@ def asking(**settings: object) -> Iterator[tuple[Client, wire.Engine, Router]]:
     """Connect to a router in front of an engine that answers every request alike."""
     with (
         wire.running(ANSWERING) as engine,
-        routing(engine.url, NOBODY, **settings) as router,
+        routing(engine.url, **settings) as router,
         router.connected() as connection,
     ):
         yield Client(connection), engine, router
@@ -125,7 +124,7 @@ def test_requests_behind_one_another_are_answered_in_turn() -> None:
     refused = b"GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n"
     with (
         wire.running(answer) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as connection,
     ):
         client = Client(connection)
@@ -260,7 +259,7 @@ def test_an_answer_that_never_began_is_replaced_whole() -> None:
 
     with (
         wire.running(answer) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as connection,
     ):
         client = Client(connection)
@@ -300,7 +299,7 @@ def test_a_router_that_stops_answers_what_is_whole_and_refuses_what_is_not() -> 
         return found
 
     with wire.running(answer) as engine, ThreadPoolExecutor(1) as pool:
-        with routing(engine.url, NOBODY) as router:
+        with routing(engine.url) as router:
             clients = [Client(router.connected()) for _ in range(3)]
             idle, unfinished, streaming = clients
             idle.send(HEALTH)
@@ -327,7 +326,7 @@ def test_a_stream_that_goes_on_is_cut_after_its_time() -> None:
         over.wait(60)
 
     with wire.running(answer) as engine:
-        with routing(engine.url, NOBODY, limits=RouterLimits(finish_s=0.1)) as router:
+        with routing(engine.url, limits=RouterLimits(finish_s=0.1)) as router:
             client = Client(router.connected())
             client.send(ASKED)
             client.until(ONE)
@@ -351,7 +350,7 @@ def test_a_failure_of_the_router_is_told_and_logged(caplog: pytest.LogCaptureFix
 
     with (
         wire.running(ANSWERING) as engine,
-        routing(engine.url, NOBODY, Failing()) as router,  # type: ignore[arg-type]
+        routing(engine.url, control=Failing()) as router,  # type: ignore[arg-type]
     ):
         status, _, body = router.ask(QUESTION)
         assert (status, json.loads(body)["error"]["code"]) == (500, "internal_error")

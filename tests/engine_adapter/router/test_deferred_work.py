@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, collecting, routing
+from running_router import STREAMED, collecting, routing
 from scripted_server import Route
 
 from engine_adapter.router.deferred_work import DeferredWork
@@ -51,7 +51,7 @@ def test_a_router_that_stops_records_what_it_answered(requests: int) -> None:
     ):
         with routing(upstream.url, upstream.url, collector_url=collector) as router:
             for _ in range(requests):
-                router.ask(QUESTION | {"stream": True})
+                router.ask(STREAMED)
         # An export that the stop cuts off is sent again.
         assert len({span["span"] for span in collected.wait_for(requests)}) == requests
 

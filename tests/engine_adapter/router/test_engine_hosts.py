@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 import wire_engine as wire
 from certificates import self_signed
-from running_router import QUESTION, routing
+from running_router import NOBODY, STREAMED, routing
 from wire_engine import CHUNKED, CHUNKS, LAST, WHOLE, sending
-
-NOBODY = "http://127.0.0.1:9/v1"
-STREAMED = QUESTION | {"stream": True}
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +24,11 @@ def test_an_engine_may_stand_behind_tls(
     context.load_cert_chain(*certificate)
     with wire.running(sending(CHUNKED, CHUNKS, LAST), context) as engine:
         url = f"https://localhost:{engine.port}/v1"
-        with routing(url, NOBODY) as router:
+        with routing(url) as router:
             assert router.ask(STREAMED)[0] == 502
             assert router.counted("failures") == {"baseline,tls_failure": 1}
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-        with routing(url, NOBODY) as router:
+        with routing(url) as router:
             for _ in range(2):
                 assert router.ask(STREAMED)[2] == WHOLE
     assert len(engine.requests) == 2
@@ -44,6 +41,6 @@ def test_a_host_that_is_not_there_is_told_by_its_kind() -> None:
         (NOBODY, "connection_refused"),
         ("http://localhost:9/v1", "connection_refused"),
     ):
-        with routing(url, NOBODY) as router:
+        with routing(url) as router:
             assert router.ask(STREAMED)[0] == 502
             assert router.counted("failures") == {f"baseline,{error_type}": 1}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from recorded_answers import FOLDER
-from running_router import QUESTION, collecting, routing
-from scripted_server import Reply, Route, Step
+from running_router import QUESTION, recording
+from scripted_server import Route, Step
 
 from collector.contract import Arm, InputBands, Switch, SwitchState
 from engine_adapter.router.facts import facts_of
@@ -120,13 +120,12 @@ def test_a_rule_names_a_declared_band(input_tokens: dict[str, Any] | None) -> No
 def test_a_router_compares_its_estimates_with_what_engines_count() -> None:
     """`/router/state` has the traffic's characters per token, for the routes file."""
     data = (FOLDER / "vllm" / "draft.sse").read_bytes()
-    stream = Reply([Step.of(data)], headers={"content-type": "text/event-stream"})
+    stream = server.events([Step.of(data)])
     routes = {"rollout": "k4", "upstreams": UPSTREAMS, "mode": "baseline", "input_tokens": BANDS}
     control = control_of(Routes.model_validate(routes), Told(KNOWN))
     with (
         server.running(Route(stream)) as engine,
-        collecting() as (collector, collected),
-        routing(engine.url, engine.url, control, collector_url=collector) as router,
+        recording(engine.url, engine.url, control) as (router, collected),
     ):
         assert router.ask(QUESTION | ask("x" * 236) | {"stream": True})[0] == 200
         collected.wait_for(1)

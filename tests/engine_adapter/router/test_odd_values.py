@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, collecting, routing
+from running_router import QUESTION, STREAMED, FixedControl, recording
 from scripted_server import Route
 from waiting import until
 
@@ -34,10 +34,10 @@ def test_a_value_that_no_span_holds_costs_neither_answer_nor_span(
     with (
         server.running(Route(server.chat(["a"]))) as baseline,
         server.running(Route(failing)) as candidate,
-        collecting() as (collector, collected),
-        routing(
-            baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE), collector_url=collector
-        ) as router,
+        recording(baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE)) as (
+            router,
+            collected,
+        ),
         caplog.at_level(logging.WARNING),
     ):
         assert router.ask(question)[0] == 200
@@ -63,11 +63,8 @@ def test_a_span_that_cannot_be_made_is_counted(
     with (
         server.running(Route(server.chat(["a"]))) as baseline,
         server.running(Route(failing)) as candidate,
-        collecting() as (collector, _),
-        routing(
-            baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE), collector_url=collector
-        ) as router,
+        recording(baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE)) as (router, _),
     ):
-        assert router.ask(QUESTION | {"stream": True})[0] == 200
+        assert router.ask(STREAMED)[0] == 200
         until(lambda: router.counted("spans").get("failed") == 2)
     assert not [record for record in caplog.records if record.exc_info]

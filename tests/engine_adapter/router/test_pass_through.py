@@ -28,7 +28,6 @@ STREAMS = {
     "transformers": OWN / "transformers.sse",
 }
 WITH_USAGE = QUESTION | {"stream": True, "stream_options": {"include_usage": True}}
-EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
 def pieces(data: bytes, size: int) -> Iterator[bytes]:
@@ -37,7 +36,7 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def streamed(data: bytes, size: int) -> Reply:
-    return Reply([Step.of(piece) for piece in pieces(data, size)], headers=EVENT_STREAM)
+    return server.events([Step.of(piece) for piece in pieces(data, size)])
 
 
 @pytest.mark.parametrize("name", sorted(STREAMS))
@@ -154,7 +153,7 @@ def test_other_routes_pass_to_the_baseline(path: str) -> None:
     answer = server.json_reply({"data": [1, 2]}, 201, x_ratelimit_remaining="7")
     control = FixedControl(arm=Arm.CANDIDATE, mirrored=True)
     with server.running(Route(answer, path=f"/v1{path}")) as baseline:
-        with routing(baseline.url, "http://127.0.0.1:9/v1", control) as router:
+        with routing(baseline.url, control=control) as router:
             status, headers, body = router.ask({"input": "x", "stream": True}, path=path)
         (received,) = baseline.log()
     assert (status, json.loads(body)) == (201, {"data": [1, 2]})

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import llamacpp_server
-from running_router import FixedControl, collecting, routing
+from running_router import FixedControl, recording
 
 ASKED: dict[str, Any] = {
     "model": "served",
@@ -24,14 +24,12 @@ def test_a_mirrored_pair_of_llamacpp(gguf_pair: dict[str, Path]) -> None:
     with (
         llamacpp_server.serving(gguf_pair["target"]) as baseline,
         llamacpp_server.serving(gguf_pair["target"], draft=gguf_pair["draft"]) as candidate,
-        collecting() as (collector, collected),
-        routing(
+        recording(
             f"{baseline}/v1",
             f"{candidate}/v1",
             FixedControl(mirrored=True),
             upstream={"engine": "llamacpp"},
-            collector_url=collector,
-        ) as router,
+        ) as (router, collected),
     ):
         _, _, routed = router.ask(ASKED)
         spans = {span["draftgate.arm"]: span for span in collected.wait_for(2)}

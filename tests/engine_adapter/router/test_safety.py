@@ -7,16 +7,14 @@ from urllib.parse import urlsplit
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, Router, collecting, routing
-from scripted_server import Reply, Route
+from running_router import QUESTION, FixedControl, Router, recording, routing
+from scripted_server import Route
 from waiting import until
 
 from engine_adapter.router.settings import ClientKey, RouterLimits
 
-NOBODY = "http://127.0.0.1:9/v1"
 SECRET = "sk-team-a-4f1d"
 KEY = ClientKey(name="team-a", sha256=hashlib.sha256(SECRET.encode()).hexdigest())
-SSE = {"content-type": "text/event-stream"}
 
 
 def raw(router: Router, sent: bytes) -> bytes:
@@ -30,7 +28,7 @@ def test_only_known_keys_are_let_in() -> None:
     """By either header; health alone is open, and no upstream hears of a request without a key."""
     with (
         server.running(Route(server.chat(["a"]))) as upstream,
-        routing(upstream.url, NOBODY, client_keys=(KEY,)) as router,
+        routing(upstream.url, client_keys=(KEY,)) as router,
     ):
         assert router.ask(authorization=f"Bearer {SECRET}")[0] == 200
         assert router.ask(x_api_key=SECRET)[0] == 200
@@ -74,7 +72,7 @@ def test_a_request_that_could_be_read_in_two_ways_is_refused(
     """Nothing of it, nor of what hides behind it, reaches an engine or a log: it may hold a key."""
     with (
         server.running(Route(server.chat(["a"])), models=["m"]) as upstream,
-        routing(upstream.url, NOBODY) as router,
+        routing(upstream.url) as router,
     ):
         assert raw(router, UNCLEAR[name]).split(b" ")[1] == b"400"
         assert upstream.log() == []
@@ -101,7 +99,7 @@ def test_other_paths_and_those_with_two_meanings_are_not_passed(path: str) -> No
     """Only routes below /v1, written plainly."""
     with (
         server.running(Route(server.chat(["a"])), models=["m"]) as upstream,
-        routing(upstream.url, NOBODY) as router,
+        routing(upstream.url) as router,
     ):
         answer = raw(router, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert answer.split(b" ")[1] in (b"404", b"400")
@@ -112,8 +110,8 @@ def test_limits_are_kept() -> None:
     """Of a request's size, and of how many are in flight."""
     limits = RouterLimits(body_bytes=1000, in_flight=1)
     with (
-        server.running(Route(Reply(headers=SSE, end="hang"))) as upstream,
-        routing(upstream.url, NOBODY, limits=limits) as router,
+        server.running(Route(server.events(end="hang"))) as upstream,
+        routing(upstream.url, limits=limits) as router,
     ):
         status, _, body = router.ask(b"x" * 1001)
         assert (status, b'"request_too_large"' in body) == (413, True)
@@ -132,7 +130,7 @@ def test_a_body_that_is_no_json_is_the_baselines_to_judge() -> None:
     refused = server.json_reply({"error": {"message": "not JSON"}}, 400)
     with (
         server.running(Route(refused)) as upstream,
-        routing(upstream.url, NOBODY, control) as router,
+        routing(upstream.url, control=control) as router,
     ):
         for body in (b"[1]", b"3", b'"\\ud800"'):
             assert router.ask(body)[0] == 400
@@ -146,8 +144,7 @@ def test_no_content_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     failing = server.json_reply({"error": {"message": "my-secret-question"}}, 500)
     with (
         server.running(Route(failing, model="m"), Route(server.chat(["my-answer"]))) as upstream,
-        collecting() as (collector, collected),
-        routing(upstream.url, NOBODY, collector_url=collector) as router,
+        recording(upstream.url) as (router, collected),
     ):
         router.ask(question)
         router.ask(question | {"model": "other", "stream": True})
@@ -162,7 +159,7 @@ def test_a_head_comes_with_the_first_bytes_of_its_body() -> None:
     asked = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
     with (
         server.running(Route(server.chat(["a word"], ttft_s=0.05))) as upstream,
-        routing(upstream.url, NOBODY) as router,
+        routing(upstream.url) as router,
     ):
         head, _, events = raw(router, asked % (len(body), body)).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")

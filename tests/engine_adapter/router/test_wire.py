@@ -6,7 +6,7 @@ from http.client import IncompleteRead
 
 import pytest
 import wire_engine as wire
-from running_router import QUESTION, FixedControl, collecting, routing
+from running_router import QUESTION, FixedControl, recording, routing
 from waiting import until
 from wire_engine import (
     ASKED,
@@ -24,7 +24,6 @@ from wire_engine import (
 
 from collector.contract import Arm
 
-NOBODY = "http://127.0.0.1:9/v1"
 STREAMED = QUESTION | {"stream": True, "stream_options": {"include_usage": True}}
 
 FRAMED = {
@@ -60,10 +59,7 @@ CLOSED = {
 @pytest.mark.parametrize("name", sorted(FRAMED))
 def test_a_stream_passes_however_it_is_framed(name: str) -> None:
     """Twice, over one connection: nothing of the first is left in the second."""
-    with (
-        wire.running(sending(*FRAMED[name])) as engine,
-        routing(engine.url, NOBODY) as router,
-    ):
+    with wire.running(sending(*FRAMED[name])) as engine, routing(engine.url) as router:
         for _ in range(2):
             status, headers, body = router.ask(STREAMED)
             assert (status, headers["content-type"], body) == (200, "text/event-stream", WHOLE)
@@ -80,7 +76,7 @@ def test_a_stream_may_end_with_its_connection(name: str) -> None:
         sending(*CLOSED[name])(peer, request)
         peer.close()
 
-    with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(answer) as engine, routing(engine.url) as router:
         for _ in range(2):
             assert router.ask(STREAMED)[::2] == (200, WHOLE)
         assert router.counted("failures") == {}
@@ -91,7 +87,7 @@ def test_an_old_client_gets_a_stream_without_frames() -> None:
     """HTTP/1.0 knows no chunks: the connection's end is the answer's."""
     with (
         wire.running(sending(CHUNKED, *map(chunk, EVENTS), LAST)) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as client,
     ):
         client.sendall(ASKED.replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -113,7 +109,7 @@ def test_requests_that_are_sent_at_once_are_answered_in_turn() -> None:
     last = ASKED.replace(b"Host: x", b"Host: x\r\nConnection: close")
     with (
         wire.running(answer) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as client,
     ):
         client.sendall(ASKED + ASKED + last)
@@ -135,7 +131,7 @@ def test_what_comes_behind_an_answer_belongs_to_nobody() -> None:
         peer.send(other)
 
     for answer in (at_once, later):
-        with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
+        with wire.running(answer) as engine, routing(engine.url) as router:
             assert router.ask(STREAMED)[2] == WHOLE
             until(lambda engine=engine: len(engine.gone) == 1)  # type: ignore[misc]
             assert router.ask(STREAMED)[2] == WHOLE
@@ -147,7 +143,7 @@ def test_a_compressed_answer_passes_as_it_is() -> None:
     packed = gzip.compress(b'{"choices":[]}')
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
     answer = head + b"Content-Length: %d\r\n\r\n%s" % (len(packed), packed)
-    with wire.running(sending(answer)) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(sending(answer)) as engine, routing(engine.url) as router:
         _, headers, body = router.ask()
     assert headers["content-encoding"] == "gzip"
     assert body == packed
@@ -158,7 +154,7 @@ def test_a_head_is_asked_for_alone() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n"
     with (
         wire.running(sending(head)) as engine,
-        routing(engine.url, NOBODY) as router,
+        routing(engine.url) as router,
         router.connected() as client,
     ):
         client.sendall(b"HEAD /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -185,7 +181,7 @@ def test_what_is_no_answer_in_http_is_the_engines_failure(name: str) -> None:
     def answer(peer: Peer, request: bytes) -> None:
         sending(UNREADABLE[name])(peer, request)
 
-    with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(answer) as engine, routing(engine.url) as router:
         assert router.ask(STREAMED)[0] == 502
         assert router.counted("failures") == {"baseline,not_http": 1}
         until(lambda: len(engine.gone) == 1)
@@ -218,8 +214,7 @@ def test_a_stream_that_breaks_off_gives_what_had_come(name: str, arm: Arm) -> No
 
     with (
         wire.running(answer) as engine,
-        collecting() as (collector, collected),
-        routing(engine.url, engine.url, FixedControl(arm=arm), collector_url=collector) as router,
+        recording(engine.url, engine.url, FixedControl(arm=arm)) as (router, collected),
     ):
         with pytest.raises(IncompleteRead) as cut:
             router.ask(STREAMED)
@@ -238,7 +233,7 @@ def test_a_length_that_is_not_reached_breaks_the_answer_off() -> None:
         sending(head, EVENTS[0])(peer, request)
         peer.close()
 
-    with wire.running(answer) as engine, routing(engine.url, NOBODY) as router:
+    with wire.running(answer) as engine, routing(engine.url) as router:
         with pytest.raises(IncompleteRead) as cut:
             router.ask(STREAMED)
         assert cut.value.partial == EVENTS[0]
