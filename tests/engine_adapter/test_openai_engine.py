@@ -1,14 +1,13 @@
 """Any OpenAI-compatible server, from route to generation, over a real socket."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from recorded_runs import recorded
-from scripted_server import Route, chat, delta, event, events, json_reply, running
+from recorded_runs import items_of, recorded
+from scripted_server import Route, chat, delta, event, events, running
 
 from collector.contract import Arm, Generation
-from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, Sent
+from engine_adapter.engines import Answer, Chunk, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError, RolloutFileError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
@@ -28,16 +27,8 @@ REQUEST = Request(
 
 def answer(url: str, **settings: object) -> list[Item]:
     """Return a route's answer to one request."""
-
-    async def collect() -> list[Item]:
-        route = HttpRoute.model_validate({"engine": "openai", "model": "m", "url": url} | settings)
-        engine = await EngineOpener().open(route)
-        try:
-            return [item async for item in engine.generate(REQUEST)]
-        finally:
-            await engine.close()
-
-    return asyncio.run(collect())
+    route = HttpRoute.model_validate({"engine": "openai", "model": "m", "url": url} | settings)
+    return items_of(route, REQUEST)
 
 
 def test_a_stream_becomes_chunks_and_a_completion() -> None:
@@ -86,28 +77,6 @@ def test_an_absent_key_is_told_before_anything_is_sent() -> None:
         answer("http://127.0.0.1:1/v1", api_key_env="NO_SUCH_KEY")
 
 
-def test_a_model_that_is_not_served_is_told_before_the_run() -> None:
-    """The message lists the served models."""
-    with (
-        running(models=["other"]) as server,
-        pytest.raises(EngineSetupError, match="does not serve 'm'; it lists other"),
-    ):
-        answer(server.url)
-
-
-def test_nobody_there_is_told_before_the_run() -> None:
-    """A route that cannot be reached is no reason to begin."""
-    with pytest.raises(EngineSetupError, match="connection refused; is the engine running"):
-        answer("http://127.0.0.1:1/v1")
-
-
-def test_a_refused_key_is_told_before_the_run() -> None:
-    """So is a key that the server does not take."""
-    refusal = Route(json_reply({"error": "bad key"}, 401), path="/v1/models")
-    with running(refusal) as server, pytest.raises(EngineSetupError, match="answered 401: bad key"):
-        answer(server.url)
-
-
 def generation(*replies: Route) -> Generation:
     """Return the record of one request."""
     turn = Turn(Prompt(id="p", cohort="c", prompt="Where?"), 0, Arm.BASELINE)
@@ -141,15 +110,6 @@ def test_a_proxy_that_strips_fields_is_named() -> None:
     """A stream without a finish reason is no whole answer."""
     stripped = events([event(delta({"content": "a"})), event("[DONE]")])
     assert generation(Route(stripped)).error_type == "missing_fields"
-
-
-def test_no_usage_is_absent_and_not_zero() -> None:
-    """A server that counts no tokens leaves them unknown."""
-    plain = events(
-        [event(delta({"content": "a"})), event(delta({}, "stop"), 0.01), event("[DONE]")]
-    )
-    made = generation(Route(plain))
-    assert (made.error_type, made.output_tokens, made.input_tokens) == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import httpx
 import psutil
 import pytest
 import scripted_server
-from rollout_files import changed, invoke, written
+from rollout_files import changed, invoke, tasks, written
 from scripted_server import Route, chat
 from waiting import until
 
@@ -98,24 +98,14 @@ def experiment(tmp_path: Path, url: str) -> Iterator[Make]:
     ):
 
         def make(*, harmed: bool = False, policy: str = POLICY, **load: Any) -> Experiment:
-            prompts = (
-                {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
-                for cohort in COHORTS
-                for i in range(PROMPTS)
-            )
-            (tmp_path / "policy.yaml").write_text(policy)
-            servers = (right, wrong if harmed else right)
-            baseline, candidate = (
-                {"engine": "openai", "url": server.url, "model": "m"} for server in servers
-            )
+            servers = {"baseline": right, "candidate": wrong if harmed else right}
             document = {
-                "policy": "policy.yaml",
-                "baseline": baseline,
-                "candidate": candidate,
-                "load": {"warmup": 1, "concurrency": 4} | load,
-                "collector": {"url": url},
+                arm: {"engine": "openai", "url": server.url, "model": "m"}
+                for arm, server in servers.items()
             }
-            return Experiment(written(tmp_path, document, prompts), url)
+            document["load"] = {"warmup": 1, "concurrency": 4} | load
+            document["collector"] = {"url": url}
+            return Experiment(tasks(tmp_path, PROMPTS, policy, **document), url)
 
         yield make
 

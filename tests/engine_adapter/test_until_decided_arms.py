@@ -9,7 +9,7 @@ from typing import Any
 import fake_openai
 import pytest
 import scripted_server
-from rollout_files import invoke, written
+from rollout_files import invoke, tasks
 from scripted_server import Route, chat
 
 from collector.client import Client
@@ -19,7 +19,6 @@ from engine_adapter.run import rollout_file
 from engine_adapter.run.look_plan import LookPlan, Looks, Step
 from evals.until_decided import NextLooks
 
-COHORTS = ("chat", "code")
 PROMPTS = 60
 """Of each cohort."""
 POLICY = """
@@ -32,14 +31,7 @@ prove:
 
 
 def write(folder: Path, policy: str = POLICY, **document: Any) -> Path:
-    """Write a rollout file and its workload."""
-    prompts = (
-        {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
-        for cohort in COHORTS
-        for i in range(PROMPTS)
-    )
-    (folder / "policy.yaml").write_text(policy)
-    return written(folder, {"policy": "policy.yaml"} | document, prompts)
+    return tasks(folder, PROMPTS, policy, **document)
 
 
 def run(path: Path, url: str, *options: str) -> tuple[int, dict[str, Any], str]:

@@ -1,14 +1,29 @@
-"""The generations that a run records of a few turns, without a collector."""
+"""What a route yields for a request, and what a run records of a few turns; no collector."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from collector.contract import Arm, Generation
-from engine_adapter.engines import EngineOpener
+from engine_adapter.engines import EngineOpener, Item, Request
 from engine_adapter.routes import Route
 from engine_adapter.run import runner
 from engine_adapter.run.schedule import Turn
+
+
+def items_of(route: Route, request: Request) -> list[Item]:
+    """Return all that a route yields for one request."""
+
+    async def collect() -> list[Item]:
+        engine = await EngineOpener().open(route)
+        try:
+            async with aclosing(engine.generate(request)) as items:
+                return [item async for item in items]
+        finally:
+            await engine.close()
+
+    return asyncio.run(collect())
 
 
 def recorded(

@@ -24,6 +24,17 @@ def written(
     return path
 
 
+def tasks(folder: Path, each: int, policy: str, **document: Any) -> Path:
+    """Write a rollout file, its policy, and prompts whose right answer is `yes`, of two cohorts."""
+    (folder / "policy.yaml").write_text(policy)
+    prompts = (
+        {"id": f"{cohort}-{i}", "cohort": cohort, "prompt": str(i), "reference": "yes"}
+        for cohort in ("chat", "code")
+        for i in range(each)
+    )
+    return written(folder, {"policy": "policy.yaml"} | document, prompts)
+
+
 def changed(path: Path, **keys: Any) -> Path:
     """Replace keys of a rollout file."""
     return written(path.parent, yaml.safe_load(path.read_text()) | keys)

@@ -3,18 +3,17 @@
 Scripts replay what real servers sent where there was one; llama.cpp and vLLM run for real, too.
 """
 
-import asyncio
+import re
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 import scripted_server as server
 from engine_scripts import SCRIPTS, Script
-from recorded_runs import recorded
+from recorded_runs import items_of, recorded
 
 from collector.contract import Arm, violations
-from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, Sent
+from engine_adapter.engines import Answer, Chunk, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
@@ -35,17 +34,7 @@ def route(engine: str, url: str, model: str, **more: Any) -> HttpRoute:
 
 
 def answer(to: HttpRoute) -> list[Item]:
-    """Return all that a route yields for one request."""
-
-    async def collect() -> list[Item]:
-        engine = await EngineOpener().open(to)
-        try:
-            async with aclosing(engine.generate(REQUEST)) as items:
-                return [item async for item in items]
-        finally:
-            await engine.close()
-
-    return asyncio.run(collect())
+    return items_of(to, REQUEST)
 
 
 def asked(turns: int = 1, *, warmup: bool = False) -> list[Turn]:
@@ -187,7 +176,7 @@ def test_a_route_that_cannot_work_is_told_before_the_run(name: str) -> None:
         answer(route(name, "http://127.0.0.1:1/v1", script.model))
     with (
         server.running(*script.routes()) as running,
-        pytest.raises(EngineSetupError, match=r"does not serve 'other'; it lists "),
+        pytest.raises(EngineSetupError, match=f"'other'; it lists {re.escape(script.model)}"),
     ):
         answer(route(name, running.url, "other"))
     refused = server.Route(server.json_reply({"error": "bad key"}, 401), path="/v1/models")

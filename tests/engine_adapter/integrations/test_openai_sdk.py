@@ -56,13 +56,15 @@ def speculation(span: ReadableSpan) -> dict[str, object]:
     }
 
 
+def client_of(url: str) -> OpenAI:
+    transport = AcceptanceTransport("vllm", httpx2.HTTPTransport())
+    return OpenAI(base_url=url, api_key="none", http_client=httpx2.Client(transport=transport))
+
+
 def test_a_stream_puts_its_acceptance_on_the_sdks_span(spans: InMemorySpanExporter) -> None:
     """The instrumentation's span has its own attributes, and the engine's counts beside them."""
     with server.running(*VLLM.routes()) as running:
-        transport = AcceptanceTransport("vllm", httpx2.HTTPTransport())
-        with OpenAI(
-            base_url=running.url, api_key="none", http_client=httpx2.Client(transport=transport)
-        ) as client:
+        with client_of(running.url) as client:
             stream = client.chat.completions.create(model="tiny", messages=QUESTION, stream=True)  # type: ignore[arg-type]
             text = "".join(
                 chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices
@@ -79,12 +81,8 @@ def test_a_stream_puts_its_acceptance_on_the_sdks_span(spans: InMemorySpanExport
 def test_a_whole_answer_puts_its_acceptance_on_the_sdks_span(spans: InMemorySpanExporter) -> None:
     """So does an answer that is not streamed, from its body."""
     whole = server.Route(server.json_reply(document("vllm/draft.json")))
-    with server.running(whole) as running:
-        transport = AcceptanceTransport("vllm", httpx2.HTTPTransport())
-        with OpenAI(
-            base_url=running.url, api_key="none", http_client=httpx2.Client(transport=transport)
-        ) as client:
-            answer = client.chat.completions.create(model="tiny", messages=QUESTION)  # type: ignore[arg-type]
+    with server.running(whole) as running, client_of(running.url) as client:
+        answer = client.chat.completions.create(model="tiny", messages=QUESTION)  # type: ignore[arg-type]
     assert answer.usage.completion_tokens == 64
     assert speculation(only(spans)) == COUNTS
 
@@ -113,15 +111,12 @@ def test_the_asynchronous_client_does_the_same(spans: InMemorySpanExporter) -> N
 def test_an_error_is_the_sdks_to_report(spans: InMemorySpanExporter) -> None:
     """The transport changes no answer: the SDK raises what it always raised."""
     refusal = server.Route(server.json_reply({"error": {"message": "no"}}, 400))
-    with server.running(refusal) as running:
-        transport = AcceptanceTransport("vllm", httpx2.HTTPTransport())
-        with (
-            OpenAI(
-                base_url=running.url, api_key="none", http_client=httpx2.Client(transport=transport)
-            ) as client,
-            pytest.raises(Exception, match="400"),
-        ):
-            client.chat.completions.create(model="tiny", messages=QUESTION)  # type: ignore[arg-type]
+    with (
+        server.running(refusal) as running,
+        client_of(running.url) as client,
+        pytest.raises(Exception, match="400"),
+    ):
+        client.chat.completions.create(model="tiny", messages=QUESTION)  # type: ignore[arg-type]
     assert speculation(only(spans)) == {}
 
 

@@ -73,10 +73,12 @@ class Client:
 
 
 @contextmanager
-def asking(**settings: object) -> Iterator[tuple[Client, wire.Engine, Router]]:
-    """Connect to a router in front of an engine that answers every request alike."""
+def asking(
+    answer: wire.Answer = ANSWERING, **settings: object
+) -> Iterator[tuple[Client, wire.Engine, Router]]:
+    """Connect to a router in front of an engine."""
     with (
-        wire.running(ANSWERING) as engine,
+        wire.running(answer) as engine,
         routing(engine.url, **settings) as router,
         router.connected() as connection,
     ):
@@ -122,12 +124,7 @@ def test_requests_behind_one_another_are_answered_in_turn() -> None:
         ANSWERING(peer, request)
 
     refused = b"GET /elsewhere HTTP/1.1\r\nHost: x\r\n\r\n"
-    with (
-        wire.running(answer) as engine,
-        routing(engine.url) as router,
-        router.connected() as connection,
-    ):
-        client = Client(connection)
+    with asking(answer) as (client, _, _):
         client.send(ASKED + HEALTH + refused + ASKED[:30])
         client.send(ASKED[30:] + HEALTH)
         answers = [client.answer() for _ in range(5)]
@@ -257,12 +254,7 @@ def test_an_answer_that_never_began_is_replaced_whole() -> None:
         sending(SSE_HEAD + b"Connection: close\r\n\r\n")(peer, request)
         peer.close()
 
-    with (
-        wire.running(answer) as engine,
-        routing(engine.url) as router,
-        router.connected() as connection,
-    ):
-        client = Client(connection)
+    with asking(answer) as (client, _, _):
         for _ in range(2):
             client.send(ASKED)
             status, body = client.answer()

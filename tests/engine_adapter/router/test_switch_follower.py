@@ -51,8 +51,8 @@ class Collector:
             return httpx.get(f"{self.url}/healthz").is_success
         return False
 
-    def client(self, timeout_s: float = 5.0) -> Client:
-        return Client(self.url, timeout_s=timeout_s)
+    def client(self) -> Client:
+        return Client(self.url, timeout_s=5)
 
     def turn(self, state: Switch) -> int:
         with self.client() as client:
@@ -74,10 +74,12 @@ def following(
     file: Path,
     section: RampSection | None = None,
     confirm: Callable[[StoredVerdict], str | None] = lambda _: None,
+    client: type[Client] = Client,
 ) -> Iterator[SwitchFollower]:
-    with SwitchFollower(
-        "k4", collector.client, file=file, ramp_section=section, confirm=confirm
-    ) as follower:
+    def opened(timeout_s: float) -> Client:
+        return client(collector.url, timeout_s=timeout_s)
+
+    with SwitchFollower("k4", opened, file=file, ramp_section=section, confirm=confirm) as follower:
         assert follower.wait_for_answer(30) is (follower.trouble is None)
         yield follower
 
@@ -93,13 +95,7 @@ def test_a_flip_is_known_before_a_clock_of_a_second_ends(
             asked.append(named["wait_s"])
             return super().switch(*given, **named)
 
-    with SwitchFollower(
-        "k4",
-        lambda timeout_s: Counting(collector.url, timeout_s=timeout_s),
-        file=tmp_path / "s",
-        confirm=lambda _: None,
-    ) as follower:
-        assert follower.wait_for_answer(30)
+    with following(collector, tmp_path / "s", client=Counting) as follower:
         for n in range(20):
             wanted = (Switch.ON, Switch.OFF)[n % 2]
             id_ = collector.turn(wanted)
@@ -254,13 +250,8 @@ def test_a_ramp_that_may_not_go_on_by_itself_says_so_once(
             raise ClientError("the key lacks the scope admin", status=403)
 
     collector.turn(Switch.ON)
-    with SwitchFollower(
-        "k4",
-        lambda timeout_s: Reader(collector.url, timeout_s=timeout_s),
-        file=tmp_path / "s",
-        ramp_section=RampSection(automatic=True),
-        confirm=lambda _: None,
-    ) as follower:
+    section = RampSection(automatic=True)
+    with following(collector, tmp_path / "s", section, client=Reader) as follower:
         until(lambda: len(refused) >= 2)
         collector.turn(Switch.OFF)
         until(lambda: not follower.known.on)
