@@ -40,6 +40,13 @@ async def many(url: str, requests: int, **settings: int) -> list[list[str]]:
     return [[event.data for event in into] for into in found]
 
 
+def two_words(connection: socket.socket) -> None:
+    """Send the beginning of an answer in two pieces."""
+    connection.sendall(CHUNKED + chunk("a"))
+    time.sleep(0.05)
+    connection.sendall(chunk("b"))
+
+
 def broken(answer: Callable[[socket.socket], None]) -> tuple[list[str], GenerationError]:
     """Return what came of an answer before its failure."""
     found: list[Event] = []
@@ -167,9 +174,7 @@ def test_a_reset_in_the_middle_is_told_behind_what_came() -> None:
     """The reason stands in the failure though the thread was told of it, and Python was not."""
 
     def answer(connection: socket.socket) -> None:
-        connection.sendall(CHUNKED + chunk("a"))
-        time.sleep(0.05)
-        connection.sendall(chunk("b"))
+        two_words(connection)
         time.sleep(0.05)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
@@ -184,9 +189,7 @@ def test_an_end_without_the_last_chunk_is_told_behind_what_came() -> None:
     """A server that only closes has not finished its answer."""
 
     def answer(connection: socket.socket) -> None:
-        connection.sendall(CHUNKED + chunk("a"))
-        time.sleep(0.05)
-        connection.sendall(chunk("b"))
+        two_words(connection)
         connection.close()
 
     texts, error = broken(answer)

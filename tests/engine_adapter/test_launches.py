@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -12,8 +11,7 @@ import fake_openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rollout_files import invoke, written
-from waiting import until
+from rollout_files import begun, invoke, written
 
 from collector.client import Client
 from collector.contract import Arm, Generation
@@ -116,16 +114,9 @@ def test_a_stopped_run_starts_what_is_left(
     for arm in Arm:
         experiment[arm] |= {"start": f"{experiment[arm]['start']} {go_on}"}
     path = write(tmp_path, experiment | {"collector": {"url": url}})
-    process = subprocess.Popen(
-        [sys.executable, "-m", "draftgate", "run", str(path), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    journal = tmp_path / "rollout.yaml.journal"
-    until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 1)
-    process.send_signal(signal.SIGINT)
-    said = process.communicate()[1]
+    with begun(path, stored=1) as process:
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
     assert (process.returncode, "Traceback" in said) == (130, False), said
     before = {name for of in launched(url).values() for name in of}
     go_on.touch()

@@ -4,17 +4,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import fake_openai
 import pytest
 import yaml
-from rollout_files import changed, written
-from waiting import until
+from rollout_files import begun, changed, run_command, written
 
 from collector.client import Client
 
@@ -43,31 +40,12 @@ def experiment(tmp_path: Path, url: str) -> Iterator[Path]:
         go_on.touch()
 
 
-def command(path: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "draftgate", "run", str(path), "--json", *options]
-
-
 def finish(path: Path, *options: str) -> dict[str, object]:
     """Run to the end and return the counts."""
     path.with_name("go on").touch()
-    done = subprocess.run(command(path, *options), capture_output=True, text=True, check=True)
+    done = subprocess.run(run_command(path, *options), capture_output=True, text=True, check=True)
     found: dict[str, object] = json.loads(done.stdout)
     return found
-
-
-@contextmanager
-def begun(path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Run in a process, and give it when some generations are stored and some are not."""
-    journal = path.with_name("rollout.yaml.journal")
-    process = subprocess.Popen(
-        command(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 5)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def stored(path: Path) -> Counter[tuple[str | None, str | None]]:
@@ -82,7 +60,7 @@ def test_an_interrupted_run_stores_what_it_has_and_goes_on(
     experiment: Path, ended_by: signal.Signals
 ) -> None:
     """Exit code 130, every answer stored; run again, the rest is answered, and nothing twice."""
-    with begun(experiment) as process:
+    with begun(experiment, stored=5) as process:
         os.kill(process.pid, ended_by)
         _, said = process.communicate()
         assert (process.returncode, "Traceback" in said) == (130, False), said
@@ -98,7 +76,7 @@ def test_an_interrupted_run_stores_what_it_has_and_goes_on(
 
 def test_a_killed_run_goes_on(experiment: Path) -> None:
     """After SIGKILL, and with a journal that lost its end, each generation is stored once."""
-    with begun(experiment) as process:
+    with begun(experiment, stored=5) as process:
         process.kill()
         process.wait()
     journal = experiment.with_name("rollout.yaml.journal")
@@ -112,12 +90,12 @@ def test_a_killed_run_goes_on(experiment: Path) -> None:
 
 def test_a_changed_experiment_does_not_go_on(experiment: Path) -> None:
     """Under the same name another experiment is refused, until --fresh says so."""
-    with begun(experiment) as process:
+    with begun(experiment, stored=5) as process:
         process.kill()
         process.wait()
     changed = experiment.read_text().replace("concurrency: 2", "concurrency: 8")
     experiment.write_text(changed)
-    refused = subprocess.run(command(experiment), capture_output=True, text=True, check=False)
+    refused = subprocess.run(run_command(experiment), capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert "was changed since 'r' was begun; give the experiment a new name" in " ".join(
         refused.stderr.split()
@@ -134,7 +112,7 @@ def test_a_killed_run_begins_own_histories_again(experiment: Path) -> None:
     experiment.with_name("prompts.jsonl").write_text("\n".join(lines))
     document = yaml.safe_load(experiment.read_text())
     changed(experiment, load=document["load"] | {"history": "own"})
-    with begun(experiment) as process:
+    with begun(experiment, stored=5) as process:
         process.kill()
         process.wait()
     finish(experiment)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ import httpx
 import psutil
 import pytest
 import scripted_server
-from rollout_files import changed, invoke, tasks, written
+from rollout_files import begun, changed, invoke, run_command, tasks, written
 from scripted_server import Route, chat
-from waiting import until
 
 from collector.client import Client
 from collector.contract import Generation
@@ -46,14 +45,10 @@ class Experiment:
     def __init__(self, path: Path, url: str) -> None:
         self.path, self.url = path, url
 
-    def command(self, *options: str) -> list[str]:
-        """Return the command line."""
-        asked = [sys.executable, "-m", "draftgate", "run", str(self.path), *options]
-        return [*asked, "--until-decided", "--json"]
-
     def run(self, *options: str, code: int) -> dict[str, Any]:
         """Run to the end, which has this exit code, and return what it printed."""
-        done = subprocess.run(self.command(*options), capture_output=True, text=True, check=False)
+        asked = run_command(self.path, "--until-decided", *options)
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         found: dict[str, Any] = json.loads(done.stdout) if done.stdout else {}
@@ -71,19 +66,9 @@ class Experiment:
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
-    @contextmanager
-    def begun(self) -> Iterator["subprocess.Popen[str]"]:
+    def begun(self) -> AbstractContextManager["subprocess.Popen[str]"]:
         """Run in a process, and give it once some generations are stored."""
-        journal = self.path.with_name(f"{self.path.name}.journal")
-        process = subprocess.Popen(
-            self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            until(lambda: journal.exists() and len(journal.read_text().splitlines()) > 25)
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
+        return begun(self.path, "--until-decided", stored=25)
 
 
 Make = Callable[..., Experiment]

@@ -1,12 +1,16 @@
-"""A rollout file with its workload, and `draftgate` in this process."""
+"""A rollout file with its workload, and `draftgate` in this process or in another."""
 
 import json
-from collections.abc import Iterable, Mapping
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 from typer.testing import CliRunner, Result
+from waiting import until
 
 from draftgate.commands import app
 
@@ -38,6 +42,26 @@ def tasks(folder: Path, each: int, policy: str, **document: Any) -> Path:
 def changed(path: Path, **keys: Any) -> Path:
     """Replace keys of a rollout file."""
     return written(path.parent, yaml.safe_load(path.read_text()) | keys)
+
+
+def run_command(path: Path, *options: str) -> list[str]:
+    """Return the command line of a run in a process of its own."""
+    return [sys.executable, "-m", "draftgate", "run", str(path), "--json", *options]
+
+
+@contextmanager
+def begun(path: Path, *options: str, stored: int) -> Iterator["subprocess.Popen[str]"]:
+    """Run in a process, and give it once so many generations are in the journal."""
+    journal = path.with_name(f"{path.name}.journal")
+    process = subprocess.Popen(
+        run_command(path, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until(lambda: journal.exists() and len(journal.read_text().splitlines()) > stored)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def invoke(*arguments: object) -> Result:
