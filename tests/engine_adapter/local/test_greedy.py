@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,9 +18,9 @@ from engine_adapter.engines.local import (
     Ending,
     Fixed,
     Job,
-    ModelDrafter,
     generate,
 )
+from engine_adapter.engines.local.records import Generated
 
 TOKENS = 20
 ROOM = max(map(len, PROMPTS)) + TOKENS
@@ -36,18 +37,29 @@ def expected(pair: Pair) -> list[list[int]]:
     return [their_greedy(pair.target, prompt, TOKENS) for prompt in PROMPTS]
 
 
+def loop_of(pair: Pair, method: str, length: DraftLength | None = None, **more: Any) -> DraftVerify:
+    """Return a loop with a method's drafts; `none` drafts nothing."""
+    drafter = None if method == "none" else METHODS[method](pair)
+    given = {"capacity": ROOM, "end_tokens": (END,)} | more
+    return DraftVerify(pair.target, drafter, None if drafter is None else length, **given)
+
+
+def answers_of(loop: DraftVerify, batch: int) -> list[Generated]:
+    """Return the answers to all prompts, batch after batch."""
+    return [
+        one
+        for at in range(0, len(PROMPTS), batch)
+        for one in generate(loop, [job(p, TOKENS) for p in PROMPTS[at : at + batch]])
+    ]
+
+
 @pytest.mark.parametrize("batch", [1, 4, 8])
 def test_the_baseline_says_what_transformers_says(
     pair: Pair, expected: list[list[int]], batch: int
 ) -> None:
     """Without drafts, in batches of ragged prompts, full or not."""
-    loop = DraftVerify(pair.target, batch=batch, capacity=ROOM, end_tokens=(END,))
-    made = [
-        list(one.token_ids)
-        for at in range(0, len(PROMPTS), batch)
-        for one in generate(loop, [job(p, TOKENS) for p in PROMPTS[at : at + batch]])
-    ]
-    assert made == expected
+    answers = answers_of(loop_of(pair, "none", batch=batch), batch)
+    assert [list(one.token_ids) for one in answers] == expected
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -75,19 +87,7 @@ def test_no_length_changes_a_token(
 
 def check(pair: Pair, expected: list[list[int]], method: str, length: str, batch: int) -> None:
     """Answer all prompts with a method's drafts, and compare."""
-    loop = DraftVerify(
-        pair.target,
-        METHODS[method](pair),
-        LENGTHS[length],
-        batch=batch,
-        capacity=ROOM,
-        end_tokens=(END,),
-    )
-    answers = [
-        one
-        for at in range(0, len(PROMPTS), batch)
-        for one in generate(loop, [job(p, TOKENS) for p in PROMPTS[at : at + batch]])
-    ]
+    answers = answers_of(loop_of(pair, method, LENGTHS[length], batch=batch), batch)
     assert [list(one.token_ids) for one in answers] == expected
     for one in answers:
         assert sum(len(step.token_ids) for step in one.steps) == len(one.token_ids)
@@ -98,9 +98,7 @@ def test_the_random_pairs_accept_some_drafts_and_end_now_and_then(
     pair: Pair, expected: list[list[int]]
 ) -> None:
     """What the other tests rest on: accepted and rejected drafts, and ends inside a run."""
-    loop = DraftVerify(
-        pair.target, ModelDrafter(pair.draft), Fixed(4), capacity=ROOM, end_tokens=(END,)
-    )
+    loop = loop_of(pair, "draft_model", Fixed(4))
     steps = [step for p in PROMPTS for step in generate(loop, [job(p, TOKENS)])[0].steps]
     accepted = sum(step.accepted for step in steps)
     assert 0 < accepted < sum(len(step.draft_ids) for step in steps)
@@ -110,14 +108,7 @@ def test_the_random_pairs_accept_some_drafts_and_end_now_and_then(
 def test_texts_with_limits_of_their_own_are_cut_there(llama_pair: Pair) -> None:
     """One text's end takes nothing from the others, and nothing is drafted that has no room."""
     limits = [1, 2, 3, 7, 12, 20]
-    loop = DraftVerify(
-        llama_pair.target,
-        ModelDrafter(llama_pair.draft),
-        Fixed(4),
-        batch=6,
-        capacity=ROOM,
-        end_tokens=(END,),
-    )
+    loop = loop_of(llama_pair, "draft_model", Fixed(4), batch=6)
     jobs = [job(p, limit) for p, limit in zip(PROMPTS, limits, strict=True)]
     answers = generate(loop, jobs)
     for prompt, limit, answer in zip(PROMPTS, limits, answers, strict=True):
@@ -134,13 +125,7 @@ def test_any_token_may_be_the_end(llama_pair: Pair, method: str) -> None:
     prompt = PROMPTS[4]
     free = their_greedy(llama_pair.target, prompt, TOKENS, eos_token_id=-1)
     for end in sorted(set(free)):
-        loop = DraftVerify(
-            llama_pair.target,
-            None if method == "none" else METHODS[method](llama_pair),
-            Fixed(0 if method == "none" else 5),
-            capacity=ROOM,
-            end_tokens=(end,),
-        )
+        loop = loop_of(llama_pair, method, Fixed(5), end_tokens=(end,))
         ending = Ending(max_tokens=TOKENS, end_tokens=frozenset({end}))
         (answer,) = generate(loop, [Job(prompt=prompt, ending=ending)])
         assert list(answer.token_ids) == free[: free.index(end) + 1]
@@ -159,13 +144,7 @@ def test_a_stop_string_ends_the_text_at_the_token_that_completes_it(
     free = [their_greedy(llama_pair.target, p, TOKENS, eos_token_id=-1) for p in PROMPTS[:2]]
     for at in (1, 2, 4, 7):
         stops = tuple(decode(tokens[at - 1 : at + 1])[1:] for tokens in free)
-        loop = DraftVerify(
-            llama_pair.target,
-            None if method == "none" else METHODS[method](llama_pair),
-            Fixed(0 if method == "none" else 5),
-            batch=2,
-            capacity=ROOM,
-        )
+        loop = loop_of(llama_pair, method, Fixed(5), batch=2, end_tokens=())
         jobs = [
             Job(
                 prompt=prompt,
@@ -190,14 +169,8 @@ def test_the_demos_target_says_the_same_of_real_prompts(method: str) -> None:
     demo = Pair(models[TARGET], models[DRAFT])
     tokenizer = AutoTokenizer.from_pretrained(TARGET)
     prompts = [_chat(tokenizer, line) for line in Path(WORKLOAD).read_text().splitlines()[:4]]
-    loop = DraftVerify(
-        demo.target,
-        None if method == "none" else METHODS[method](demo),
-        Fixed(0 if method == "none" else 4),
-        batch=4,
-        capacity=max(map(len, prompts)) + 32,
-        end_tokens=(END,),
-    )
+    room = max(map(len, prompts)) + 32
+    loop = loop_of(demo, method, Fixed(4), batch=4, capacity=room)
     made = [list(one.token_ids) for one in generate(loop, [job(p, 32) for p in prompts])]
     assert made == [their_greedy(demo.target, prompt, 32) for prompt in prompts]
 
