@@ -1,9 +1,9 @@
-"""Read tool calls from a text: as JSON, between the markers of models, or as Python calls."""
+"""Read tool calls from a text: as JSON, Python calls, or between markers of models and agents."""
 
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,25 @@ _NAMED = re.compile(
     re.DOTALL,
 )
 """Calls as Mistral's newer models write them."""
+_KEYED = re.compile(
+    r"<tool_call>\s*(?P<name>[\w.-]{1,200})\s*(?P<arguments><arg_key>.*?)?\s*(?:</tool_call>|\Z)",
+    re.DOTALL,
+)
+"""Calls as GLM's models write them, with tags around each argument."""
+_KEY_TAG = re.compile(
+    r"<arg_key>\s*(?P<name>[\w.-]{1,200})\s*</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>",
+    re.DOTALL,
+)
+_ACTION = re.compile(
+    r"^[ \t*]*Action[ \t*]*:[ \t*]*(?P<name>[\w.-]{1,200})[ \t]*\n+[ \t*]*Action Input[ \t*]*:"
+    r"(?P<arguments>.*?)(?=^[ \t*]*(?:Observation|Thought|Action|Final Answer)\b|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Calls as agents write them that are prompted by ReAct."""
+_NAMES = ("name", "tool", "tool_name", "action")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
+"""Keys of a call in JSON; those of OpenAI, Llama, LangChain and Anthropic."""
+_WRAPPERS = ("tool_calls", "tool_call", "function_call")
 _MARKED = re.compile(r"<tool_call>(?P<call>.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _PYTHON = re.compile(
     r"```(?:python|tool_code|tool_calls?)?[ \t]*\n(?P<code>[^`]+)```|<\|python_tag\|>(?P<tagged>.+)"
@@ -51,9 +70,17 @@ def calls_in_text(text: str) -> tuple[WrittenCall, ...]:
 
 def _calls_of(value: object) -> tuple[WrittenCall, ...]:
     """Read a JSON value as calls; return none if any part of it is no call."""
+    value = _unwrapped(value)
     items = value if isinstance(value, list) else [value]
     calls = [json_call(item) for item in items]
     return tuple(call for call in calls if call) if all(calls) else ()
+
+
+def _unwrapped(value: object) -> object:
+    """Return the calls of an object such as `{"tool_calls": […]}`; another value as it is."""
+    if isinstance(value, dict):
+        return next((value[key] for key in _WRAPPERS if value.get(key)), value)
+    return value
 
 
 def _calls_within(text: str) -> tuple[WrittenCall, ...]:
@@ -64,6 +91,8 @@ def _calls_within(text: str) -> tuple[WrittenCall, ...]:
     """
     named = [(m["name"], _tagged(m["arguments"])) for m in _FUNCTION_TAG.finditer(text)]
     named += [(m["name"], m["arguments"].strip()) for m in _NAMED.finditer(text)]
+    named += [(m["name"], _keyed(m["arguments"] or "")) for m in _KEYED.finditer(text)]
+    named += [(m["name"], _fenceless(m["arguments"])) for m in _ACTION.finditer(text)]
     if named:
         return tuple(
             call for name, given in named if (call := json_call({"name": name, "arguments": given}))
@@ -76,6 +105,16 @@ def _tagged(arguments: str) -> str | dict[str, object]:
     """Return the arguments between `<parameter=…>` tags; the text if it has none."""
     found = {m["name"]: _plain_value(m["value"]) for m in _PARAMETER_TAG.finditer(arguments)}
     return found or arguments
+
+
+def _keyed(arguments: str) -> dict[str, object]:
+    """Return the arguments between `<arg_key>` and `<arg_value>` tags."""
+    return {m["name"]: _plain_value(m["value"]) for m in _KEY_TAG.finditer(arguments)}
+
+
+def _fenceless(arguments: str) -> str:
+    """Return an agent's JSON without the fence of a code block around it."""
+    return arguments.strip("* \n").removeprefix("```json").strip("` \n")
 
 
 def _plain_value(text: str) -> object:
@@ -106,6 +145,7 @@ def _json_within(text: str) -> Iterator[WrittenCall]:
         except (ValueError, RecursionError):
             at = match.end()
             continue
+        value = _unwrapped(value)
         items = value if isinstance(value, list) else [value]
         yield from (c for item in items if _is_call(item) and (c := json_call(item)))
 
@@ -121,16 +161,22 @@ def _is_call(item: object) -> bool:
         return False
     inner = item.get("function")
     called = inner if isinstance(inner, dict) else item
-    return "name" in called and ("arguments" in called or "parameters" in called)
+    return _first(called, _NAMES) is not None and _first(called, _ARGUMENTS) is not None
+
+
+def _first(called: Mapping[str, object], keys: Sequence[str]) -> object:
+    return next((called[key] for key in keys if key in called), None)
 
 
 def json_call(item: object) -> WrittenCall | None:
-    """Read `{"name": …, "arguments": …}`, bare or inside `{"function": …}` (OpenAI's API)."""
+    """Read `{"name": …, "arguments": …}`, bare or inside `{"function": …}`, or with other keys."""
     if not isinstance(item, dict):
         return None
     inner = item.get("function")
     called = inner if isinstance(inner, dict) else item
-    name, arguments = called.get("name"), called.get("arguments", called.get("parameters", {}))
+    name, arguments = _first(called, _NAMES), _first(called, _ARGUMENTS)
+    if arguments is None:
+        name, arguments = called.get("name"), {}
     if isinstance(arguments, str):
         try:
             arguments = json_value(arguments) if arguments.strip() else {}

@@ -93,6 +93,32 @@ def test_one_unnumbered_passage_can_be_cited_by_any_number() -> None:
 @pytest.mark.parametrize(
     ("answer", "wrong"),
     [
+        ("More than 300 people come.", []),
+        ("Over 300 people come.", []),
+        ("No fewer than 300 people come.", []),
+        ("Fewer than 300 people come.", [("Fewer than 300", "at least this")]),
+        ("Up to 300 people come.", [("Up to 300", "at least this")]),
+        ("At least 9 rooms are open.", [("At least 9", "at most this")]),
+        ("It does not take fewer than 300 people.", []),
+        ("It takes more than 20 minutes.", []),
+        ("It takes less than 20 minutes.", []),
+        ("It is under 7 miles away.", []),
+    ],
+)
+def test_a_number_keeps_its_bound(answer, wrong) -> None:
+    """The opposite one is wrong only if the passages give the number one everywhere."""
+    context = (
+        """More than 300 people come each day. No more than 9 rooms are open. It takes 20 minutes,
+        or over 20 minutes. It cannot be over 7 miles away.""",
+    )
+    (reading,) = read(answer, sentences_of(answer), indexed(context), shipped().rarity)
+    assert list(reading.other_bounds) == wrong
+    assert np.isfinite(excess([reading])[0]) == bool(wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
         ("The kettle costs €48.", [("€48", "dollar")]),
         ("The kettle costs 48 dollars.", []),
         ("The water boils after 5 hours at 100°C.", [("5 hours", "minute")]),

@@ -76,6 +76,11 @@ def test_a_harmless_edit_costs_nothing(score, edited) -> None:
         ("A ticket costs $29.40 a year.", "A ticket costs $29.40 per year."),
         ("Visitors come every day.", "Visitors come each day."),
         ("It is closed because it is Monday.", "It is closed since it is Monday."),
+        ("Tours are offered at noon.", "Tours are given at noon."),
+        ("Some rooms are closed.", "Certain rooms are closed."),
+        ("Visitors must pass a check.", "Visitors must get through a check."),
+        ("He discovered the door.", "He found out the door."),
+        ("Tickets cost 5 euros.", "The tickets cost 5 euros."),
     ],
 )
 def test_equal_phrases_are_equal(one, other) -> None:
@@ -85,14 +90,30 @@ def test_equal_phrases_are_equal(one, other) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("A ticket costs 5 euros.", "A ticket cost 5 euros."),
+        ("He fills in the form.", "He completed the form."),
+        ("It is certain to end.", "It is some to end."),
+        ("Turn left at the door.", "Turn leave at the door."),
+    ],
+)
+def test_another_tense_or_sense_is_not_equal(one, other) -> None:
+    """A verb with one form for both tenses is told by its subject and object."""
+    first, second = (key(sentences_of(text)[0]) for text in (one, other))
+    assert not is_same(first, second)
+
+
+@pytest.mark.parametrize(
     "edited",
     [
         ANSWER.replace("may", "must"),
         ANSWER.replace("It is not open", "It is open"),
         ANSWER.replace("opened in a large", "opened with royal support in a large"),
         ANSWER.replace(" is not", " used to be not"),
+        ANSWER.replace("may enter", "may enter for families"),
     ],
-    ids=["modality", "negation left out", "detail", "tense"],
+    ids=["modality", "negation left out", "detail", "tense", "short detail"],
 )
 def test_a_harmful_edit_is_seen(score, edited) -> None:
     """The edited answer falls below the other."""
@@ -117,6 +138,9 @@ def test_citations_change_nothing_alone(score) -> None:
         "The passages never mention who built it; Danish prisoners of war did it.",
         "Nothing in the passages says who built it, yet it was built by Danish prisoners of war.",
         "While the passages are silent on this, it is known that prisoners of war built it.",
+        "Silent… Most people say that prisoners of war built it.",
+        "Silent on this, but prisoners of war built it.",
+        "Not stated. It was built by Danish prisoners of war.",
     ],
 )
 def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
@@ -204,6 +228,25 @@ def test_blanks_keep_every_place(text) -> None:
 def test_short_answers_in_other_languages_are_told(text, is_other) -> None:
     """By their function words, and by words that English lacks."""
     assert is_foreign(text) is is_other
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_read"),
+    [
+        ("Montags geschlossen", False),
+        ("Puente abierto", False),
+        ("Eintritt frei", False),
+        ("Fermé le lundi", False),
+        ("Open daily", True),
+        ("Closed on Mondays", True),
+        ("Marta Lindqvist", True),
+        ("rivaroxaban tablets", True),
+    ],
+)
+def test_a_few_words_of_another_language_stay_unscored(score, answer, is_read) -> None:
+    """If none is English; as in the passages, they are read."""
+    assert (score(answer).value is not None) is is_read
+    assert score(answer, context=f"{answer}. {PASSAGE}").value is not None
 
 
 def test_mixed_languages_are_judged_by_their_english() -> None:

@@ -1,12 +1,18 @@
 """Evidence of the passages for a negation that only one of two sentences has."""
 
+import gzip
+import json
+from pathlib import Path
+
 import pytest
 
 from evals.evaluators.groundedness import polarity
 from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
+from evals.evaluators.groundedness.negation_odds import log_odds
 from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness.tokens import tokens_of
 
 TEXT = """The glue lacks a solvent. Visitors are unable to park at the museum. The library lends
 twelve books to members but never lends maps to guests. Dogs may enter the garden."""
@@ -41,7 +47,47 @@ def test_the_passages_say_which_is_right(right: str, wrong: str) -> None:
     assert evidence(right, wrong)["agrees"] > 0 > evidence(wrong, right)["agrees"]
 
 
+@pytest.mark.parametrize(
+    ("usual", "odd"),
+    [
+        ("The library does not lend maps.", "The library can not lend maps."),
+        ("It is not necessary.", "It is not located in Bonn."),
+        ("You do not need a ticket.", "You may not need a ticket."),
+    ],
+)
+def test_english_tells_where_a_negation_is_usual(usual: str, odd: str) -> None:
+    """By the words on both sides of it."""
+    found = []
+    for text in (usual, odd):
+        tokens = tokens_of(text)
+        (at,) = (n for n, token in enumerate(tokens) if token.form.is_negator)
+        found.append(log_odds(tokens, at))
+    assert found[0] > found[1]
+
+
+def test_do_without_a_negation_is_odd() -> None:
+    """Whoever leaves the negation out leaves `does` behind."""
+    right, wrong = "The library does not lend maps.", "The library does lend maps."
+    assert evidence(right, wrong)["behind_do"] > 0 > evidence(wrong, right)["behind_do"]
+
+
 def test_without_a_negation_there_is_no_evidence() -> None:
     """Nor if both have one."""
     one, other = "Dogs may enter the garden.", "Dogs may enter the museum."
     assert evidence(one, other)["agrees"] == polarity.NOTHING
+
+
+def test_negations_are_counted_in_text(tmp_path: Path) -> None:
+    """Training tells the places of negations from others, and writes only what weighs."""
+    pytest.importorskip("sklearn", reason="training needs it")
+    from training.groundedness.negations import main  # as above
+
+    rows = [{"context": f"Room {n} does not open. The door {n} is red."} for n in range(40)]
+    for name in ("halueval_qa", "halueval_general"):
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    main(["--data", str(tmp_path), "--out", str(tmp_path / "found.gz")])
+    lines = gzip.decompress((tmp_path / "found.gz").read_bytes()).decode().splitlines()
+    found = {term: float(weight) for weight, _, term in (line.partition(" ") for line in lines)}
+    assert found["<does"] > 0 > found[""]
+    assert "<red" not in found

@@ -181,6 +181,14 @@ _WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
         ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', 1),
         ("<tool_call>\n{'name': 'f', 'arguments': {'a': 1}}\n</tool_call>", 1),
         ("<tool_call><function=f>\n<parameter=a>\n1\n</parameter>\n</function></tool_call>", 1),
+        ("<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>", 1),
+        ('Thought: I look.\nAction: f\nAction Input: {"a": 1}\nObservation: none', 1),
+        ('**Action:** f\n**Action Input:**\n```json\n{"a": 1}\n```', 1),
+        (f'{{"tool_calls": [{_WRITTEN}, {_WRITTEN}]}}', 2),
+        (f'I call {{"function_call": {_WRITTEN}}} now.', 1),
+        ('{"action": "f", "action_input": {"a": 1}}', 1),
+        ('{"action": "open"}', 0),
+        ("Action: we met. Action Input: none.", 0),
         ("To answer, I call:\n```python\nf(a=1)\n```", 1),
         ("I will use [f(a=1), f(a=1)] to find it.", 2),
         ("f(a=1)\nf(a=1)", 2),
@@ -192,7 +200,7 @@ _WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
     ],
 )
 def test_calls_are_found_between_markers_and_in_prose(text, calls) -> None:
-    """As Hermes, Mistral and Llama write them; an object without arguments is none."""
+    """As models and agents write them; an object without arguments is none."""
     assert calls_in_text(text) == (WrittenCall("f", {"a": 1}),) * calls
 
 

@@ -23,7 +23,7 @@ from evals.evaluators.groundedness.model import (
     to_arrays,
 )
 from training.groundedness.beside import values_beside
-from training.groundedness.data import TRAINED, Labelled, fingerprint, load, texts
+from training.groundedness.data import COUNTED, TRAINED, Labelled, fingerprint, load, texts
 from training.groundedness.examples import corrupted, sentences
 from training.groundedness.fit import (
     SEED,
@@ -48,8 +48,6 @@ from training.groundedness.twin_examples import (
     made_duels,
     real,
 )
-
-COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
 
 
 def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:

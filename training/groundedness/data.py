@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 TRAINED = "ragtruth_qa.jsonl.gz"
+COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
+"""English in which words are counted; the labels are not used."""
 CONTRADICTION = "Conflict"
 """Part of RAGTruth's names of span types for contradictions, evident and subtle."""
 

@@ -34,6 +34,7 @@ _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {
     "affirmed": 6.0, "negation": 2.0, "denied": 2.0, "negation left out": 6.0, "cut": 0.3,
     "condition left out": 2.0, "modality": 4.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.0,
+    "name": 1.5,
 }  # fmt: skip
 """Left-out negations are rare among the made pairs; without a weight every `not` would look
 wrong."""

@@ -45,7 +45,7 @@ _EXCHANGE = re.compile(r"\b(?:" + "|".join(map(re.escape, _EXCHANGED)) + r")\b",
 
 _OFTEN = [
     (kind, harmful.TRAINING[kind])
-    for kind in ("modality", "condition left out", "negation left out")
+    for kind in ("modality", "condition left out", "negation left out", "name")
 ]
 """Kinds that are made twice of each answer: they have many forms."""
 

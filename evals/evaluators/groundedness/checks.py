@@ -38,7 +38,7 @@ def _excess(reading: SentenceReading) -> float:
     values = reading.values
     spliced = any(values[name] > least for name, least in _LEAST_STRENGTH.items())
     affirmed = values["splice_dropped_negation"] > _LEFT_OUT and not values["negators"]
-    contradicts = spliced or affirmed or reading.other_units
+    contradicts = spliced or affirmed or reading.other_units or reading.other_bounds
     return CONTRADICTION if contradicts or _is_strange(reading) else -np.inf
 
 

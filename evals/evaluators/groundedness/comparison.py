@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from evals.evaluators.groundedness.checks import CONTRADICTION
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.judgement import (
     JudgedAnswer,
@@ -15,6 +16,7 @@ from evals.evaluators.groundedness.judgement import (
     SentenceJudgement,
     judge_alone,
 )
+from evals.evaluators.groundedness.lone_changes import is_wrong
 from evals.evaluators.groundedness.shared_sentences import (
     Group,
     Key,
@@ -135,7 +137,7 @@ def _beside(
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         doubt = _reduced(found.probability, mutual.get(at, 0.0))
-        if reading.missing_passages or reading.other_units:
+        if reading.missing_passages or reading.other_units or reading.other_bounds:
             found = replace(found, probability=max(found.probability, by_itself))
             doubt = max(doubt, by_itself)
         sentences.append(found)
@@ -170,13 +172,18 @@ def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, SentenceJudgemen
         counterparts |= dict.fromkeys(side.found.ours)
     if not counterparts:
         return {}
-    rows, instead = [], []
+    rows, instead, changed = [], [], set[int]()
     for at, there in counterparts.items():
         other = None if there is None else side.theirs.readings[there]
         values = contrast(side.ours.readings[at], other, judge.passages)
         rows.append([values[name] for name in CONTRASTS])
         instead.append(None if other is None else other.sentence.text)
-    found = judge.contrasted(np.array(rows, dtype=np.float64)).tolist()
+        ours = side.ours.readings[at].words
+        if other is not None and is_wrong(ours, other.words, judge.passages):
+            changed.add(at)
+    wrong = float(expit(logit(judge.calibration.threshold) + CONTRADICTION))
+    least = [wrong if at in changed else 0.0 for at in counterparts]
+    found = np.maximum(judge.contrasted(np.array(rows, dtype=np.float64)), least).tolist()
     return {
         at: SentenceJudgement(side.ours.readings[at], probability, text)
         for at, probability, text in zip(counterparts, found, instead, strict=True)

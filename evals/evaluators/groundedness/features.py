@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.bounds import other_bounds
 from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
@@ -55,6 +56,8 @@ class SentenceReading:
     """Numbers of passages that the sentence names and that do not exist."""
     other_units: tuple[tuple[str, str], ...]
     """Result of `units.other_units`."""
+    other_bounds: tuple[tuple[str, str], ...]
+    """Result of `bounds.other_bounds`."""
     words: "WordIds"
     values: Values
 
@@ -141,8 +144,9 @@ def _read(
     values["numbers_unexplained"] = len(numbers)
     missing = tuple(n for n in cited_passages(sentence.text) if passages.lacks(n))
     units = other_units(words.tokens, words.rows, text, passages)
+    bounds = other_bounds(words.tokens, words.rows, text, passages)
     return SentenceReading(
-        sentence, start, end, found, spliced, absent, numbers, missing, units, words, values
+        sentence, start, end, found, spliced, absent, numbers, missing, units, bounds, words, values
     )
 
 

@@ -199,7 +199,7 @@ def _reason(reading: SentenceReading, text: str) -> str:
     reasons = (
         missing and f"there is no {_listed(missing)}",
         numbers and f"{_listed(numbers)} not in the passages",
-        _instead(reading.other_units or found.numbers_swapped),
+        _instead(reading.other_units or reading.other_bounds or found.numbers_swapped),
         names and f"{_listed(names)} not in the passages",
         _instead(found.names_swapped) or _instead(found.antonyms),
         negated and "negated otherwise than in the passages",

@@ -1,7 +1,7 @@
 """Detect text that is not English, on which alone the model was trained and measured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from evals.evaluators.groundedness.lexicon import FOREIGN_FUNCTION_WORDS, STOP_WORDS
 from evals.evaluators.groundedness.tokens import form_of
@@ -46,11 +46,14 @@ _IN_NAMES = frozenset(_NAME_PARTS.split())
 _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained and measured on"
 
 
-def why_unreadable(text: str) -> str | None:
+def why_unreadable(text: str, is_known: Callable[[str], bool] = lambda _: False) -> str | None:
     """Return why an answer's language prevents judging it; `None` if it can be judged.
 
-    It can be judged if at least half of its letters are in English sentences.
+    It can be judged if at least half of its letters are in English sentences. Of a few words,
+    English or one for whose stem `is_known`, such as a word of the passages, must be one.
     """
+    if _has_no_known_word(text, is_known):
+        return _NOT_ENGLISH
     every = foreign = 0
     for match in _SENTENCE.finditer(text[:_READ_CHARACTERS]):
         count = sum(map(len, _LETTERS.findall(match.group())))
@@ -79,6 +82,20 @@ def is_foreign(sentence: str) -> bool:
     others = [w for w in words if w not in FOREIGN_FUNCTION_WORDS and w not in _OF_BOTH]
     unknown = sum(form_of(word).stem not in _known() for word in others)
     return 2 * unknown >= len(others)
+
+
+def _has_no_known_word(text: str, is_known: Callable[[str], bool]) -> bool:
+    """Return whether a few words, names aside, are words of no language that can be judged."""
+    written = _LETTERS.findall(text[:_READ_CHARACTERS])
+    if not 1 < len(written) < _SHORT or not any(word.islower() for word in written[1:]):
+        return False
+    return not any(_is_english(word) or is_known(form_of(word).stem) for word in written)
+
+
+def _is_english(word: str) -> bool:
+    lower = word.lower()
+    is_function_word = lower in STOP_WORDS and lower not in _OF_BOTH
+    return is_function_word or form_of(word).stem in _known()
 
 
 def _is_function_word(written: Sequence[str], at: int) -> bool:

@@ -1,19 +1,26 @@
 """Evidence for a negation that only one of two sentences has: whether the passages deny it too.
 
 The words that the negation governs, and those before it, are looked for in the passages. Each place
-is weighed by how many of them stand there; it is denied if a negative word stands before it.
+is weighed by how many of them stand there; it is denied if a negative word stands before it. Beside
+that, English itself tells how usual a negation is at such a place.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 from evals.evaluators.groundedness.features import Values, WordIds
+from evals.evaluators.groundedness.negation_odds import log_odds
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
 
 NOTHING = -9.0
 """The value of a feature that has nothing to measure."""
-NAMES = ("polarity", "denied", "affirmed", "agrees")
+NAMES = ("polarity", "denied", "affirmed", "agrees", "usual", "fits", "behind_do", "behind_verb")
+_USUAL = -2.7
+"""Log-odds of a negation at a place where either is as likely to be right."""
+_DO = frozenset(["do", "does", "did"])
+_AUXILIARY_LIST = "is are was were be been can could will would should may might must has have had"
+_AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
 _NEGATIVE = """
 unable lack lacking fail failure avoid prevent refuse impossible absence absent exclude deny
 prohibit forbid illegal except instead unlike unless few little incapable unavailable unknown
@@ -54,11 +61,18 @@ def evidence(
     denied = max((weight for weight, is_denied in found if is_denied), default=0.0)
     affirmed = max((weight for weight, is_denied in found if not is_denied), default=0.0)
     sign = 1.0 if polarity > 0 else -1.0
+    places = [at for at in negations if words.tokens[at].form.is_negator]
+    usual = max((log_odds(words.tokens, at) for at in places), default=NOTHING)
+    before = {words.tokens[at - 1].form.stem for at in places if at > 0}
     return {
         "polarity": polarity,
         "denied": denied,
         "affirmed": affirmed,
         "agrees": sign * (denied - affirmed),
+        "usual": usual,
+        "fits": sign * (usual - _USUAL) if places else 0.0,
+        "behind_do": sign * (not before.isdisjoint(_DO)),
+        "behind_verb": sign * (not before.isdisjoint(_AUXILIARIES)),
     }
 
 

@@ -12,23 +12,58 @@ from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then", "per"])
 """Words that do not count in a comparison."""
+_PHRASAL = {
+    "carry out": "perform", "find out": "discover", "get through": "pass", "get to": "reach",
+    "get rid of": "remove", "go up": "rise", "go down": "fall", "come back": "return",
+    "go back": "return", "put off": "postpone", "call off": "cancel", "hand in": "submit",
+    "fill in": "complete", "fill out": "complete", "throw away": "discard", "take away": "remove",
+    "take place": "happen", "turn down": "reject", "point out": "note", "give back": "return",
+    "bring about": "cause", "rely on": "depend on", "make sure": "ensure", "set up": "establish",
+}  # fmt: skip
+"""Verbs with a particle, and the verbs that say the same."""
+_OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
+_PAST_FORMS = frozenset(["got", "found"])
+"""Pasts that the words around them do not show."""
 _PHRASES = {
     tuple(t.form.stem for t in tokens_of(phrase)): tuple(t.form.stem for t in tokens_of(instead))
     for phrase, instead in {
         "such as": "like", "for example": "like", "for instance": "like", "in order to": "to",
         "so as to": "to", "as well as": "and", "because of": "due to", "owing to": "due to",
         "a number of": "several", "a variety of": "various", "a lot of": "many", "lots of": "many",
-        "plenty of": "many", "at least": "at least", "take away": "remove", "in addition": "also",
+        "plenty of": "many", "at least": "at least", "in addition": "also",
         "all in all": "overall", "as a result": "thus", "for this reason": "thus",
         "is able to": "can", "are able to": "can", "has to": "must", "have to": "must",
         "in spite of": "despite", "prior to": "before", "subsequent to": "after",
-        "with regard to": "about", "in case": "if", "carry out": "perform", "find out": "discover",
+        "with regard to": "about", "in case": "if", **_PHRASAL,
+        **{other + phrase.removeprefix(verb): instead for verb, other in _OTHER_FORMS
+           for phrase, instead in _PHRASAL.items() if phrase.startswith(verb)},
         "stands in": "is in", "is located in": "is in", "are located in": "are in",
         "more than": "over",
         **{f"{each} {unit}": unit for each in ("each", "every")
            for unit in ("hour", "day", "week", "month", "year")},
     }.items()
 }  # fmt: skip
+_CERTAIN = "certain"
+_SURE = frozenset(
+    [
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "am",
+        "not",
+        "make",
+        "makes",
+        "made",
+        "for",
+        "almost",
+        "quite",
+        "so",
+    ]
+)
+"""Words behind which `certain` means `sure`."""
 _MAX_PHRASE = max(map(len, _PHRASES))
 _FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASES)
 
@@ -71,20 +106,26 @@ def _words(tokens: list[Token]) -> Iterator[Word]:
         for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 1, 1, -1):
             phrase = tuple(islice(stems, at, at + length))
             if len(phrase) == length and (instead := _PHRASES.get(phrase)):
-                yield from (
-                    Word(stem, is_past=False, is_fixed=False)
-                    for stem in instead
-                    if stem not in _FILLERS
-                )
+                is_past = tokens[at].form.is_past or stems[at] in _PAST_FORMS
+                words = [stem for stem in instead if stem not in _FILLERS]
+                yield from (Word(w, is_past and not n, is_fixed=False) for n, w in enumerate(words))
                 at += length
                 break
         else:
-            token = tokens[at]
-            if token.form.stem not in _FILLERS:
-                form = token.form
+            form = tokens[at].form
+            if form.stem == _CERTAIN and _is_some(tokens, at):
+                yield Word("some", is_past=False, is_fixed=False)
+            elif form.stem not in _FILLERS:
                 fixed = form.is_number or form.is_negator or form.stem in UNITS
                 yield Word(form.stem, form.is_past, fixed)
             at += 1
+
+
+def _is_some(tokens: list[Token], at: int) -> bool:
+    """Return whether `certain` stands before what it counts, as in `certain rooms`."""
+    before = tokens[at - 1].form.stem if at else ""
+    behind = tokens[at + 1].form if at + 1 < len(tokens) else None
+    return before not in _SURE and behind is not None and behind.is_content
 
 
 def _same_word(one: Word, other: Word) -> bool:

@@ -15,7 +15,7 @@ from evals.evaluators.groundedness.tokens import Token, tokens_of
 MAX_WORDS = 60
 """A longer sentence is judged in pieces of this length."""
 
-_END = re.compile(r"[.!?。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
+_END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
 _NO_END = re.compile(
     r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
     r"|(?:[A-Z]\.)+[A-Z])\.$"

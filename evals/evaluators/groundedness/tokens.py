@@ -20,6 +20,7 @@ from evals.evaluators.groundedness.lexicon import (
 from evals.evaluators.groundedness.plain import plain
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
+from evals.evaluators.groundedness.verb_forms import in_context
 from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
 __all__ = ["NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
@@ -74,7 +75,8 @@ def tokens_of(text: str) -> list[Token]:
         else:
             found += _of_word(word, start, end, text, before, found[-1] if found else None)
         before = end
-    return _with_cents(_with_currencies_behind(number_words.joined(found, text)))
+    joined = number_words.joined(found, text)
+    return in_context(_with_cents(_with_currencies_behind(joined)))
 
 
 def _with_currencies_behind(tokens: list[Token]) -> list[Token]:

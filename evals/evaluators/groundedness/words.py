@@ -39,6 +39,11 @@ provided given|mentioned stated|correct right|shut close|gift present|begin star
 additional extra further|because since|although though
 """
 """Common synonyms that WordNet lacks, or has only in rarer senses."""
+_PASTS = {
+    "made": "make", "built": "build", "written": "write", "chosen": "choose", "spoken": "speak",
+    "paid": "pay", "forgotten": "forget", "gone": "go",
+}  # fmt: skip
+"""Irregular pasts that WordNet has also as words of their own."""
 
 
 @cache
@@ -50,13 +55,13 @@ def _entries() -> list[tuple[str, list[str]]]:
 @cache
 def base_forms() -> dict[str, str]:
     """Return the American spellings of British words, and the lemmas of irregular forms."""
-    return {words[0]: words[1] for mark, words in _entries() if mark in "=<>"}
+    return {words[0]: words[1] for mark, words in _entries() if mark in "=<>"} | _PASTS
 
 
 @cache
 def irregular_pasts() -> frozenset[str]:
     """Return the irregular past tenses and participles of verbs."""
-    return frozenset(words[0] for mark, words in _entries() if mark == "<")
+    return frozenset(words[0] for mark, words in _entries() if mark == "<") | _PASTS.keys()
 
 
 @cache

@@ -25,6 +25,8 @@ _DETAILS_TRAINING = (
     " in almost every country", " without any side effects", ", which is rare,",
     " among older women", " for tax reasons", " due to a lack of funding", " by federal law",
     " in the second stage", " made of stainless steel", " during the night",
+    " for children", " on Sundays", " in summer", " for beginners", " at home", " by request",
+    " with milk", " for students",
 )  # fmt: skip
 _DETAILS_TEST = (
     " in southern Europe", ", usually on weekends,", " by volunteers",
@@ -117,6 +119,8 @@ _TENSE_TEST = {
     "helps": "used to help", "offers": "used to offer", "requires": "once required",
     "contains": "once contained", "causes": "once caused", "can": "was once able to",
 }  # fmt: skip
+_VERB = r"\b(it|he|she|which|who) ([a-z]{3,}[a-rt-z])s\b"
+_TENSES_TRAINING = ((_VERB, r"\1 will \2"), (_VERB, r"\1 used to \2"))
 _LEFT_OUT_TRAINING = (
     r"\s*,?\s+(?:if|unless|when|while|until|provided that|as long as)\s+[^,.;:]{8,80}(?=[.,;])",
     r"\b(?:if|when|unless|once)\s+[^,.;:]{6,80},\s*",
@@ -219,6 +223,11 @@ _TURNED_TEST = (
     (r"\bnot (?:a|an|the)\b", "the"),
     (r"\bhardly\b", "readily"),
 )
+_PUT_IN = one_of(
+    after_a_match(r"\b(?:with|has|have|had|of)\b(?= [a-z])", (" no",)),
+    after_a_match(r"\b(?:and|or|but|to)\b(?= [a-z])", (" not",)),
+)
+"""Negations elsewhere than behind an auxiliary."""
 
 
 def _turned(pattern: str, instead: str) -> Rule:
@@ -317,11 +326,12 @@ TRAINING: dict[str, Rule] = {
         _detail_of_the_passages,
     ),
     "modality": exchange(_MODALITY_TRAINING),
-    "tense": exchange(_TENSE_TRAINING),
+    "tense": one_of(exchange(_TENSE_TRAINING), *(_turned(*pair) for pair in _TENSES_TRAINING)),
     "condition left out": one_of(*map(left_out, _LEFT_OUT_TRAINING)),
     "wrong passage": _wrong_passage,
     "unit": one_of(exchange(_UNITS_TRAINING), _currency("£€"), _degrees),
     "negation left out": one_of(*map(left_out, _NOT), exchange(_WITHOUT)),
+    "negation put in": _PUT_IN,
     "name": _other_name,
 }
 """Rules by kind."""
