@@ -60,10 +60,11 @@ def score(generation_of: MakeGeneration) -> Callable[..., Score]:
         ANSWER.replace("building.", "building (source)."),
         f"{ANSWER} Would you like to know more about the museum's objects?",
         f"Based on the passage provided, here is the answer: {ANSWER}",
+        f"Absolutely! the{ANSWER[3:]}",
     ],
     ids=["spelling", "citations", "other citations", "closing", "courtesies", "synonym",
          "contraction", "bullets", "numbers", "emphasis", "citation without a number", "an offer",
-         "an announcement"],
+         "an announcement", "an interjection"],
 )  # fmt: skip
 def test_a_harmless_edit_costs_nothing(score, edited) -> None:
     """Beside the unedited answer both have one score."""

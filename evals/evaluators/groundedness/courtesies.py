@@ -58,6 +58,12 @@ _ANNOUNCEMENT = re.compile(
     r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
     re.IGNORECASE,
 )
+_INTERJECTION = re.compile(
+    r"\s*(?:sure|certainly|absolutely|of course|definitely|no problem|(?:great|good) question"
+    r"|happy to help|thanks for (?:asking|your question))\s*[!.]+\s+",
+    re.IGNORECASE,
+)
+"""A courtesy before the answer, whose first word may be in lower case."""
 
 
 def is_courtesy(sentence: str) -> bool:
@@ -87,6 +93,7 @@ def announcement(text: str) -> int:
     """Return the length of a text's beginning that only announces the answer, or 0."""
     match = _ANNOUNCEMENT.match(text)
     if match is None:
-        return 0
+        spoken = _INTERJECTION.match(text)
+        return spoken.end() if spoken else 0
     words = _words(match.group())
     return match.end() if all(word in _WORDS for word in words) else 0
