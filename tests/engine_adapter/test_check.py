@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from rollout_files import invoke, written
-from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
+from scripted_server import Reply, Route, Step, chat, delta, event, events, json_reply, running
 
 from collector.contract import Arm, Speculation
 from engine_adapter.engines import Probe
@@ -150,6 +150,20 @@ def served(*routes: Route, usage: int = 7) -> list[Route]:
     return [*routes, Route(chat(["a", "b"], usage=tokens))]
 
 
+def checked(
+    folder: Path,
+    baseline: list[Route],
+    candidate: list[Route],
+    engine: str,
+    extra_body: Mapping[str, object] | None = None,
+    **more: object,
+) -> tuple[int, Findings]:
+    """Check two servers of a model."""
+    with running(*baseline, models=["m"]) as left, running(*candidate, models=["m"]) as right:
+        route = {"engine": engine, "model": "m", "extra_body": extra_body or {}}
+        return check(folder, *(route | {"url": one.url} for one in (left, right)), **more)
+
+
 def test_servers_that_read_differently_are_found(tmp_path: Path) -> None:
     """By their own /tokenize, and by how many tokens the same messages are."""
     one, two = (
@@ -180,28 +194,21 @@ def vllm(*, speculates: bool) -> list[Route]:
     if speculates:
         metrics += "vllm:spec_decode_num_drafts_total 0.0\n"
         config = {"method": "ngram", "num_speculative_tokens": 3}
-    plain = Reply(events([]).steps, headers={"content-type": "text/plain"})
-    text = Route(
-        Reply([type(event("")).of(metrics.encode())], headers=plain.headers), path="/metrics"
-    )
+    page = Reply([Step.of(metrics.encode())], headers={"content-type": "text/plain"})
     info = {"vllm_config": {"speculative_config": config}}
     steps = [event(delta({"content": "a"})), event(delta({}, "stop")), event("[DONE]")]
     return [
-        text,
+        Route(page, path="/metrics"),
         Route(json_reply({"version": "0.33.0"}), path="/version"),
         Route(json_reply(info), path="/server_info?config_format=json"),
-        Route(events(steps), path=OPENAI),
+        Route(events(steps)),
     ]
 
 
 def test_vllms_own_traps_are_found(tmp_path: Path) -> None:
     """Refused parameters, the prefix cache, and scheduling that only one side has."""
-    with (
-        running(*vllm(speculates=False), models=["m"]) as left,
-        running(*vllm(speculates=True), models=["m"]) as right,
-    ):
-        route = {"engine": "vllm", "model": "m", "extra_body": {"min_p": 0.1}}
-        code, found = check(tmp_path, route | {"url": left.url}, route | {"url": right.url})
+    plain, drafting = vllm(speculates=False), vllm(speculates=True)
+    code, found = checked(tmp_path, plain, drafting, "vllm", {"min_p": 0.1})
     assert code == 1
     assert "refuses min_p when it speculates" in found["refused_parameters"]["message"]
     assert "--no-enable-prefix-caching" in found["prefix_cache"]["fix"]
@@ -211,12 +218,7 @@ def test_vllms_own_traps_are_found(tmp_path: Path) -> None:
 def test_a_request_that_is_refused_is_found(tmp_path: Path) -> None:
     """An arm that does not answer the trial is an error with the server's own words."""
     refusing = Route(json_reply({"error": {"message": "top_k is not allowed"}}, 400))
-    with (
-        running(*served(), models=["m"]) as left,
-        running(refusing, models=["m"]) as right,
-    ):
-        route = {"engine": "openai", "model": "m"}
-        code, found = check(tmp_path, route | {"url": left.url}, route | {"url": right.url})
+    code, found = checked(tmp_path, served(), [refusing], "openai")
     assert code in (1, 2)
     assert "top_k is not allowed" in json.dumps(found)
 
@@ -308,15 +310,6 @@ def listed(owner: str, *, parameters: int = 1000, kind: str = "F16") -> list[Rou
         Route(json_reply(props), path="/props"),
         *served(),
     ]
-
-
-def checked(
-    folder: Path, baseline: list[Route], candidate: list[Route], engine: str, **more: object
-) -> tuple[int, Findings]:
-    with running(*baseline) as left, running(*candidate) as right:
-        route = {"engine": engine, "model": "m"}
-        sides = [route | {"url": f"{one.url}"} for one in (left, right)]
-        return check(folder, *sides, **more)
 
 
 def test_another_target_is_an_error(random_pair: dict[str, Path], tmp_path: Path) -> None:

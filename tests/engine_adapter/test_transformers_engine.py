@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from recorded_runs import items_of, request
 
 from collector.contract import Generation, Speculation, violations
 from engine_adapter.engines import Answer, Chunk, Engine, EngineOpener, Item, Request
 from engine_adapter.engines.model_folder import ModelKey, ModelShelf, deepen
 from engine_adapter.engines.relaxed_acceptance import relax
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.messages import Message
 from engine_adapter.routes import TransformersRoute
 
 PROMPTS = ["the order was shipped on monday", "will arrive soon", "by north way and by north way"]
@@ -31,15 +31,6 @@ def items(engine: Engine, asked: Request) -> list[Item]:
 
 Answered = tuple[list[Chunk], Answer]
 Ask = Callable[..., list[Answered]]
-
-
-def request(text: str, *, max_tokens: int = 24, temperature: float = 0.0) -> Request:
-    return Request(
-        messages=(Message(role="user", content=text),),
-        max_tokens=max_tokens,
-        temperature=temperature,
-        seed=7,
-    )
 
 
 @pytest.fixture(scope="session")
@@ -172,9 +163,9 @@ def test_an_answer_cut_by_max_tokens_says_length(ask: Ask, random_pair: dict[str
 
 def test_a_prompt_longer_than_the_model_fails_that_request(random_pair: dict[str, Path]) -> None:
     """Too many tokens are a failed generation with a type, not a crash of the run."""
-    engine = opened(EngineOpener(), TransformersRoute(model=str(random_pair["target"])))
+    route = TransformersRoute(model=str(random_pair["target"]))
     with pytest.raises(GenerationError, match="exceed the model's 128 positions") as caught:
-        items(engine, request("soon", max_tokens=200))
+        items_of(route, request("soon", max_tokens=200))
     assert caught.value.error_type == "context_length_exceeded"
 
 

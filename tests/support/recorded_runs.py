@@ -7,9 +7,20 @@ from typing import Any
 
 from collector.contract import Arm, Generation
 from engine_adapter.engines import EngineOpener, Item, Request
+from engine_adapter.messages import Message
 from engine_adapter.routes import Route
 from engine_adapter.run import runner
 from engine_adapter.run.schedule import Turn
+
+
+def request(text: str, *, max_tokens: int = 24, temperature: float = 0.0) -> Request:
+    """Return a request of one message."""
+    return Request(
+        messages=(Message(role="user", content=text),),
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=7,
+    )
 
 
 def items_of(route: Route, request: Request) -> list[Item]:

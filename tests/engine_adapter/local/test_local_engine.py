@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorded_runs import recorded
+from recorded_runs import recorded, request
 from rollout_files import invoke, written
 from twenty_prompts import MODELS, Answers
 
@@ -18,7 +18,6 @@ from collector.contract import Arm, Speculation, StepTimes, violations
 from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request
 from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.messages import Message
 from engine_adapter.routes import LocalRoute, Route, TransformersRoute
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn
@@ -43,15 +42,6 @@ def route(pair: dict[str, Path], way: str | None = None, **more: Any) -> LocalRo
         fields["draft_model"] = str(pair["draft"])
     document = {"engine": "local", "model": str(pair["target"])} | fields | more
     return LocalRoute.model_validate(document)
-
-
-def request(text: str, *, max_tokens: int = 24, temperature: float = 0.0) -> Request:
-    return Request(
-        messages=(Message(role="user", content=text),),
-        max_tokens=max_tokens,
-        temperature=temperature,
-        seed=7,
-    )
 
 
 def answers(
