@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+import wire_engine as wire
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -228,3 +229,10 @@ def recording(*given: Any, **settings: Any) -> Iterator[tuple[Router, Collected]
     """Run a router that exports its spans, and take them."""
     with collecting() as (url, collected), routing(*given, collector_url=url, **settings) as router:
         yield router, collected
+
+
+@contextmanager
+def wired(answer: wire.Answer, **settings: Any) -> Iterator[tuple[wire.Engine, Router]]:
+    """Run a router before an engine that answers in its own bytes."""
+    with wire.running(answer) as engine, routing(engine.url, **settings) as router:
+        yield engine, router

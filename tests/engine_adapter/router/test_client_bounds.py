@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 import running_router
 import wire_engine as wire
-from running_router import FixedControl, Router, routing
+from running_router import FixedControl, Router, routing, wired
 from waiting import until
 from wire_engine import ASKED, CHUNKED, CHUNKS, LAST, chunk, sending
 
@@ -98,7 +98,7 @@ LARGE = {
 def test_a_large_body_makes_no_stream_wait(case: str, longest_s: list[float]) -> None:
     """It passes to the baseline unread and is counted; no call takes the loop for long."""
     body, control = LARGE[case], FixedControl()
-    with wire.running(ANSWERING) as engine, routing(engine.url, control=control) as router:
+    with wired(ANSWERING, control=control) as (engine, router):
         with router.connected() as client:
             client.settimeout(120)
             client.sendall(POST + b"Content-Length: %d\r\n\r\n" % len(body))
@@ -116,11 +116,7 @@ def test_many_small_chunks_make_no_stream_wait(longest_s: list[float]) -> None:
     """Two bytes each; the body arrives whole."""
     size = 1_000_000
     frames = chunk(b"xy") * (size // 2) + LAST
-    with (
-        wire.running(ANSWERING) as engine,
-        routing(engine.url) as router,
-        router.connected() as client,
-    ):
+    with wired(ANSWERING) as (engine, router), router.connected() as client:
         client.settimeout(120)
         client.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n" + frames)
         assert client.recv(65536).startswith(b"HTTP/1.1 200")

@@ -6,8 +6,7 @@ from contextlib import suppress
 from http.client import HTTPResponse
 
 import pytest
-import wire_engine as wire
-from running_router import QUICK, routing
+from running_router import QUICK, routing, wired
 from waiting import until
 from wire_engine import (
     ASKED,
@@ -50,8 +49,7 @@ def test_a_slow_client_makes_the_engine_wait(asked: bytes) -> None:
     request = ASKED.replace(BODY, asked).replace(b": %d" % len(BODY), b": %d" % len(asked))
     request = request.replace(b"Host: x", b"Host: x\r\nConnection: close")
     with (
-        wire.running(flood) as engine,
-        routing(engine.url, upstream={"timeouts": QUICK}) as router,
+        wired(flood, upstream={"timeouts": QUICK}) as (engine, router),
         router.connected() as client,
     ):
         client.sendall(request)
@@ -67,10 +65,7 @@ def test_a_slow_client_makes_the_engine_wait(asked: bytes) -> None:
 
 def test_a_slow_client_that_leaves_ends_the_engines_work() -> None:
     """Though nothing is read from the engine just then."""
-    with (
-        wire.running(flood) as engine,
-        routing(engine.url, upstream={"timeouts": QUICK}) as router,
-    ):
+    with wired(flood, upstream={"timeouts": QUICK}) as (engine, router):
         with router.connected() as client:
             client.sendall(ASKED)
             until(lambda: bool(engine.requests))
@@ -89,7 +84,7 @@ def test_a_client_that_leaves_within_a_chunk_ends_the_engines_work() -> None:
             if peer.connection.recv(1) == b"":
                 return
 
-    with wire.running(answer) as engine, routing(engine.url) as router:
+    with wired(answer) as (engine, router):
         with router.connected() as client:
             client.sendall(ASKED)
             received = b""
@@ -102,8 +97,7 @@ def test_a_client_that_leaves_within_a_chunk_ends_the_engines_work() -> None:
 def test_a_client_that_closes_its_half_has_left() -> None:
     """As before other servers: a client that shuts down its side is not waiting any more."""
     with (
-        wire.running(lambda peer, _request: peer.send(CHUNKED + chunk(EVENTS[0]))) as engine,
-        routing(engine.url) as router,
+        wired(lambda peer, _request: peer.send(CHUNKED + chunk(EVENTS[0]))) as (engine, router),
         router.connected() as client,
     ):
         client.sendall(ASKED)
@@ -117,7 +111,7 @@ def test_a_large_request_passes_whole() -> None:
     """Though no socket takes it at once."""
     question = b'{"messages":[{"content":"' + b"x" * (20 << 20) + b'"}]}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-    with wire.running(sending(answer)) as engine, routing(engine.url) as router:
+    with wired(sending(answer)) as (engine, router):
         assert router.ask(question)[0] == 200
     assert engine.requests[0].endswith(b"\r\n\r\n" + question)
 

@@ -13,7 +13,7 @@ import pytest
 import running_router
 import uvloop
 import wire_engine as wire
-from running_router import QUESTION, Router, routing
+from running_router import QUESTION, Router, routing, wired
 from waiting import until
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
@@ -77,11 +77,7 @@ def asking(
     answer: wire.Answer = ANSWERING, **settings: object
 ) -> Iterator[tuple[Client, wire.Engine, Router]]:
     """Connect to a router in front of an engine."""
-    with (
-        wire.running(answer) as engine,
-        routing(engine.url, **settings) as router,
-        router.connected() as connection,
-    ):
+    with wired(answer, **settings) as (engine, router), router.connected() as connection:
         yield Client(connection), engine, router
 
 

@@ -1,48 +1,22 @@
 """Decisions: switch, path, rules and mode, in this order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from told_controls import Told, control, switched
 
-from collector.contract import Arm, RampStep, Switch, SwitchState
+from collector.contract import Arm, Switch
 from engine_adapter.router.assignment import Assignment, Sticky
-from engine_adapter.router.control import RolloutControl
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
 from engine_adapter.router.facts import facts_of
 from engine_adapter.router.known_state import KnownState
-from engine_adapter.router.opening import control_of
-from engine_adapter.router.routes_file import Routes
 
-UPSTREAMS = {"baseline": {"url": "http://b/v1"}, "candidate": {"url": "http://c/v1"}}
 ASK = RequestFacts(path="/chat/completions", headers={"x-session-id": "s"})
 SESSION = Assignment("k4", Sticky(), lambda: 0.0).session(ASK)
-
-
-@dataclass
-class Told:
-    """What the collector told, at hand."""
-
-    known: KnownState
-    trouble: str | None = None
-
-
-def switched(state: Switch | None, *, ramp: float | None = None) -> Told:
-    event = state and SwitchState(
-        id=1, rollout="k4", state=state, reason="r", who="w", time_unix_ns=1
-    )
-    step = ramp is not None and RampStep(
-        id=1, rollout="k4", percent=ramp, reason="r", verdict=None, who="w", time_unix_ns=1
-    )
-    return Told(KnownState(rollout="k4", switch=event, ramp=step or None, told_unix_ns=7))
-
-
-def control(told: Told, **routes: Any) -> RolloutControl:
-    document = {"rollout": "k4", "upstreams": UPSTREAMS} | routes
-    return control_of(Routes.model_validate(document), told)
 
 
 def to(arm: Arm, reason: str, *, mirrored: bool = False) -> Decision:

@@ -1,6 +1,6 @@
 """Bands of input tokens in the router: estimated from characters, and compared with counts."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import scripted_server as server
@@ -10,29 +10,14 @@ from pydantic import ValidationError
 from recorded_answers import FOLDER
 from running_router import QUESTION, recording
 from scripted_server import Route, Step
+from told_controls import control, switched
 
-from collector.contract import Arm, InputBands, Switch, SwitchState
+from collector.contract import Arm, InputBands, Switch
 from engine_adapter.router.facts import facts_of
 from engine_adapter.router.input_lengths import InputLengths, InputTokensSection
-from engine_adapter.router.known_state import KnownState
-from engine_adapter.router.opening import control_of
-from engine_adapter.router.routes_file import Routes
 
-UPSTREAMS = {"baseline": {"url": "http://b/v1"}, "candidate": {"url": "http://c/v1"}}
-KNOWN = KnownState(
-    rollout="k4",
-    switch=SwitchState(id=1, rollout="k4", state=Switch.ON, reason="r", who="w", time_unix_ns=1),
-    told_unix_ns=1,
-)
 BANDS = {"bands": (2000, 8000), "characters_per_token": 4.0}
 LONG = "input_tokens:8000+"
-
-
-class Told(NamedTuple):
-    """What the collector told."""
-
-    known: KnownState
-    trouble: str | None = None
 
 
 def lengths(**section: Any) -> InputLengths:
@@ -88,44 +73,30 @@ def ask(text: str | None) -> dict[str, Any]:
 )
 def test_rules_name_bands_as_cohorts(text: str | None, arm: Arm, reason: str) -> None:
     """As `draftgate advise --routes` writes them; the request keeps its own cohort."""
-    document = {
-        "rollout": "k4",
-        "upstreams": UPSTREAMS,
-        "mode": "candidate",
-        "input_tokens": BANDS,
-        "rules": [
-            {"to": "baseline", "cohort": LONG},
-            {"to": "baseline", "cohort": InputBands.UNKNOWN},
-        ],
-    }
-    control = control_of(Routes.model_validate(document), Told(KNOWN))
-    decided = control.decide(facts_of("/chat/completions", ask(text), {}, 0))
+    rules = [{"to": "baseline", "cohort": cohort} for cohort in (LONG, InputBands.UNKNOWN)]
+    on = switched(Switch.ON)
+    decided = control(on, mode="candidate", input_tokens=BANDS, rules=rules).decide(
+        facts_of("/chat/completions", ask(text), {}, 0)
+    )
     assert (decided.arm, decided.reason, decided.cohort) == (arm, reason, "chat")
 
 
-@pytest.mark.parametrize("input_tokens", [None, {"bands": (500,), "characters_per_token": 4.0}])
-def test_a_rule_names_a_declared_band(input_tokens: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("declared", [{}, {"input_tokens": BANDS | {"bands": (500,)}}])
+def test_a_rule_names_a_declared_band(declared: dict[str, Any]) -> None:
     """A band that the file does not declare would never match."""
-    document: dict[str, Any] = {
-        "rollout": "k4",
-        "upstreams": UPSTREAMS,
-        "rules": [{"to": "baseline", "cohort": LONG}],
-    }
-    if input_tokens is not None:
-        document["input_tokens"] = input_tokens
+    rules = [{"to": "baseline", "cohort": LONG}]
     with pytest.raises(ValidationError, match=r"names the cohort input_tokens:8000\+"):
-        Routes.model_validate(document)
+        control(switched(Switch.ON), rules=rules, **declared)
 
 
 def test_a_router_compares_its_estimates_with_what_engines_count() -> None:
     """`/router/state` has the traffic's characters per token, for the routes file."""
     data = (FOLDER / "vllm" / "draft.sse").read_bytes()
     stream = server.events([Step.of(data)])
-    routes = {"rollout": "k4", "upstreams": UPSTREAMS, "mode": "baseline", "input_tokens": BANDS}
-    control = control_of(Routes.model_validate(routes), Told(KNOWN))
+    by_bands = control(switched(Switch.ON), mode="baseline", input_tokens=BANDS)
     with (
         server.running(Route(stream)) as engine,
-        recording(engine.url, engine.url, control) as (router, collected),
+        recording(engine.url, engine.url, by_bands) as (router, collected),
     ):
         assert router.ask(QUESTION | ask("x" * 236) | {"stream": True})[0] == 200
         collected.wait_for(1)

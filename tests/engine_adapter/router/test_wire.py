@@ -6,7 +6,7 @@ from http.client import IncompleteRead
 
 import pytest
 import wire_engine as wire
-from running_router import QUESTION, FixedControl, recording, routing
+from running_router import QUESTION, FixedControl, recording, wired
 from waiting import until
 from wire_engine import (
     ASKED,
@@ -59,7 +59,7 @@ CLOSED = {
 @pytest.mark.parametrize("name", sorted(FRAMED))
 def test_a_stream_passes_however_it_is_framed(name: str) -> None:
     """Twice, over one connection: nothing of the first is left in the second."""
-    with wire.running(sending(*FRAMED[name])) as engine, routing(engine.url) as router:
+    with wired(sending(*FRAMED[name])) as (engine, router):
         for _ in range(2):
             status, headers, body = router.ask(STREAMED)
             assert (status, headers["content-type"], body) == (200, "text/event-stream", WHOLE)
@@ -76,7 +76,7 @@ def test_a_stream_may_end_with_its_connection(name: str) -> None:
         sending(*CLOSED[name])(peer, request)
         peer.close()
 
-    with wire.running(answer) as engine, routing(engine.url) as router:
+    with wired(answer) as (engine, router):
         for _ in range(2):
             assert router.ask(STREAMED)[::2] == (200, WHOLE)
         assert router.counted("failures") == {}
@@ -86,8 +86,7 @@ def test_a_stream_may_end_with_its_connection(name: str) -> None:
 def test_an_old_client_gets_a_stream_without_frames() -> None:
     """HTTP/1.0 knows no chunks: the connection's end is the answer's."""
     with (
-        wire.running(sending(CHUNKED, *map(chunk, EVENTS), LAST)) as engine,
-        routing(engine.url) as router,
+        wired(sending(CHUNKED, *map(chunk, EVENTS), LAST)) as (_, router),
         router.connected() as client,
     ):
         client.sendall(ASKED.replace(b"HTTP/1.1", b"HTTP/1.0"))
@@ -107,11 +106,7 @@ def test_requests_that_are_sent_at_once_are_answered_in_turn() -> None:
             time.sleep(0.01)
 
     last = ASKED.replace(b"Host: x", b"Host: x\r\nConnection: close")
-    with (
-        wire.running(answer) as engine,
-        routing(engine.url) as router,
-        router.connected() as client,
-    ):
+    with wired(answer) as (_, router), router.connected() as client:
         client.sendall(ASKED + ASKED + last)
         answers = read_all(client).split(b"HTTP/1.1 200 OK\r\n")[1:]
     assert [answer.count(EVENTS[0]) for answer in answers] == [3, 3, 3]
@@ -131,7 +126,7 @@ def test_what_comes_behind_an_answer_belongs_to_nobody() -> None:
         peer.send(other)
 
     for answer in (at_once, later):
-        with wire.running(answer) as engine, routing(engine.url) as router:
+        with wired(answer) as (engine, router):
             assert router.ask(STREAMED)[2] == WHOLE
             until(lambda engine=engine: len(engine.gone) == 1)  # type: ignore[misc]
             assert router.ask(STREAMED)[2] == WHOLE
@@ -143,7 +138,7 @@ def test_a_compressed_answer_passes_as_it_is() -> None:
     packed = gzip.compress(b'{"choices":[]}')
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
     answer = head + b"Content-Length: %d\r\n\r\n%s" % (len(packed), packed)
-    with wire.running(sending(answer)) as engine, routing(engine.url) as router:
+    with wired(sending(answer)) as (_, router):
         _, headers, body = router.ask()
     assert headers["content-encoding"] == "gzip"
     assert body == packed
@@ -152,11 +147,7 @@ def test_a_compressed_answer_passes_as_it_is() -> None:
 def test_a_head_is_asked_for_alone() -> None:
     """Its length is that of a body that does not come."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n"
-    with (
-        wire.running(sending(head)) as engine,
-        routing(engine.url) as router,
-        router.connected() as client,
-    ):
+    with wired(sending(head)) as (_, router), router.connected() as client:
         client.sendall(b"HEAD /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = read_all(client)
     assert answer.startswith(b"HTTP/1.1 200")
@@ -181,7 +172,7 @@ def test_what_is_no_answer_in_http_is_the_engines_failure(name: str) -> None:
     def answer(peer: Peer, request: bytes) -> None:
         sending(UNREADABLE[name])(peer, request)
 
-    with wire.running(answer) as engine, routing(engine.url) as router:
+    with wired(answer) as (engine, router):
         assert router.ask(STREAMED)[0] == 502
         assert router.counted("failures") == {"baseline,not_http": 1}
         until(lambda: len(engine.gone) == 1)
@@ -233,7 +224,7 @@ def test_a_length_that_is_not_reached_breaks_the_answer_off() -> None:
         sending(head, EVENTS[0])(peer, request)
         peer.close()
 
-    with wire.running(answer) as engine, routing(engine.url) as router:
+    with wired(answer) as (_, router):
         with pytest.raises(IncompleteRead) as cut:
             router.ask(STREAMED)
         assert cut.value.partial == EVENTS[0]
