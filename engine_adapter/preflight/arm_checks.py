@@ -160,9 +160,8 @@ def _prefix_cache(arm: ArmFacts) -> Iterator[PreflightFinding]:
 def _draft(arm: ArmFacts) -> Iterator[PreflightFinding]:
     if arm.files is None or arm.draft_files is None:
         return
-    target, draft = arm.files.tokenizer, arm.draft_files.tokenizer
-    differing = [part for part in target if target[part] != draft.get(part)]
-    if target and draft and differing:
+    differing = arm.files.differing_parts(arm.draft_files)
+    if differing:
         yield error(
             "draft_tokenizer",
             f"the {arm.name}'s draft has another tokenizer than its target",

@@ -106,6 +106,11 @@ class ModelFiles:
         }
         return {name: _digest(part) for name, part in parts.items()}
 
+    def differing_parts(self, other: "ModelFiles") -> list[str]:
+        """Return the parts in which the tokenizers differ; none if one of them is unknown."""
+        ours, theirs = self.tokenizer, other.tokenizer
+        return [part for part in ours if theirs and ours[part] != theirs.get(part)]
+
     @property
     def vocabulary_size(self) -> int | None:
         """Number of tokens in the tokenizer's vocabulary."""

@@ -55,9 +55,8 @@ def _load_words(rollout: Rollout) -> str:
 def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[PreflightFinding]:
     fix = "serve the same model and tokenizer revision on both arms"
     if baseline.files is not None and candidate.files is not None:
-        left, right = baseline.files.tokenizer, candidate.files.tokenizer
-        differing = [part for part in left if left[part] != right.get(part)]
-        if left and right and differing:
+        differing = baseline.files.differing_parts(candidate.files)
+        if differing:
             sizes = [files.vocabulary_size for files in (baseline.files, candidate.files)]
             yield error(
                 "tokenizer",

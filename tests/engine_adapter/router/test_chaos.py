@@ -157,9 +157,7 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
 
 def leave_early(router: Router) -> None:
     """Ask for a stream, read its beginning, and close the connection."""
-    address = urlsplit(router.url)
-    assert address.port is not None
-    connection = HTTPConnection("127.0.0.1", address.port)
+    connection = HTTPConnection(urlsplit(router.url).netloc)
     body = b'{"model":"m","stream":true,"messages":[]}'
     connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
     assert connection.getresponse().read(10)
@@ -186,8 +184,7 @@ def test_a_client_that_leaves_before_the_answer_ends_the_wait() -> None:
         server.running(Route(server.events(end="hang"))) as upstream,
         routing(upstream.url) as router,
     ):
-        address = urlsplit(router.url)
-        with socket.create_connection(("127.0.0.1", address.port or 0)) as client:
+        with router.connected() as client:
             body = b'{"stream":true}'
             client.sendall(
                 b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"

@@ -1,11 +1,13 @@
 """Values of a request that no span can hold: the user is answered, and the span is kept."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, STREAMED, FixedControl, recording
+from running_router import QUESTION, STREAMED, Collected, FixedControl, Router, recording
 from scripted_server import Route
 from waiting import until
 
@@ -23,6 +25,18 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
+@contextmanager
+def falling_back() -> Iterator[tuple[Router, Collected]]:
+    """Run a recording router whose candidate fails."""
+    failing = server.json_reply({"error": {"message": "boom"}}, 500)
+    with (
+        server.running(Route(server.chat(["a"]))) as baseline,
+        server.running(Route(failing)) as candidate,
+        recording(baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE)) as recorded,
+    ):
+        yield recorded
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("case", sorted(ODD))
 def test_a_value_that_no_span_holds_costs_neither_answer_nor_span(
@@ -30,16 +44,7 @@ def test_a_value_that_no_span_holds_costs_neither_answer_nor_span(
 ) -> None:
     """The candidate fails, the baseline answers, and both attempts are recorded without it."""
     question = QUESTION | ODD[case] | {"stream": stream}
-    failing = server.json_reply({"error": {"message": "boom"}}, 500)
-    with (
-        server.running(Route(server.chat(["a"]))) as baseline,
-        server.running(Route(failing)) as candidate,
-        recording(baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE)) as (
-            router,
-            collected,
-        ),
-        caplog.at_level(logging.WARNING),
-    ):
+    with falling_back() as (router, collected), caplog.at_level(logging.WARNING):
         assert router.ask(question)[0] == 200
         spans = collected.wait_for(2)
         assert [span["draftgate.arm"] for span in spans] == ["candidate", "baseline"]
@@ -59,12 +64,7 @@ def test_a_span_that_cannot_be_made_is_counted(
         raise ValueError("no such span")
 
     monkeypatch.setattr(generations, "export_request", broken)
-    failing = server.json_reply({"error": {"message": "boom"}}, 500)
-    with (
-        server.running(Route(server.chat(["a"]))) as baseline,
-        server.running(Route(failing)) as candidate,
-        recording(baseline.url, candidate.url, FixedControl(arm=Arm.CANDIDATE)) as (router, _),
-    ):
+    with falling_back() as (router, _):
         assert router.ask(STREAMED)[0] == 200
         until(lambda: router.counted("spans").get("failed") == 2)
     assert not [record for record in caplog.records if record.exc_info]

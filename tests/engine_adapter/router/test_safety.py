@@ -2,8 +2,6 @@
 
 import hashlib
 import logging
-import socket
-from urllib.parse import urlsplit
 
 import pytest
 import scripted_server as server
@@ -19,7 +17,7 @@ KEY = ClientKey(name="team-a", sha256=hashlib.sha256(SECRET.encode()).hexdigest(
 
 def raw(router: Router, sent: bytes) -> bytes:
     """Return the beginning of the response to bytes that no HTTP library would send."""
-    with socket.create_connection(("127.0.0.1", urlsplit(router.url).port or 0)) as client:
+    with router.connected() as client:
         client.sendall(sent)
         return client.recv(65536)
 
@@ -115,7 +113,7 @@ def test_limits_are_kept() -> None:
     ):
         status, _, body = router.ask(b"x" * 1001)
         assert (status, b'"request_too_large"' in body) == (413, True)
-        with socket.create_connection(("127.0.0.1", urlsplit(router.url).port or 0)) as client:
+        with router.connected() as client:
             client.sendall(POST + b"Content-Length: 27\r\n\r\n" + BODY)
             until(lambda: router.state()["in_flight"] == 2)
             status, headers, body = router.ask()
