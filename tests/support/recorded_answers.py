@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine_adapter.engines.answer import Answer, AnswerReader
+
 FOLDER = Path(__file__).parents[1] / "engine_adapter" / "engines" / "recorded"
 
 
@@ -23,6 +25,13 @@ def events(name: str) -> Iterator[Any]:
     for line in (FOLDER / name).read_text().splitlines():
         if line.startswith("data: {"):
             yield json.loads(line.removeprefix("data: "))
+
+
+def answered(reader: AnswerReader, *documents: Any) -> Answer:
+    """Return what a reader makes of an answer's documents."""
+    for one in documents:
+        reader.take(one)
+    return reader.answer()
 
 
 def chat(text: str, *, finish: str = "stop", **besides: Any) -> dict[str, Any]:

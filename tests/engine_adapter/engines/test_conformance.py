@@ -87,10 +87,6 @@ def test_an_engine_is_told_the_trace_that_its_span_joins(name: str) -> None:
     assert sent.body["stream_options"] == {"include_usage": True}
 
 
-def cut(script: Script) -> server.Reply:
-    return script.cut()
-
-
 def half_way(script: Script) -> server.Reply:
     return script.failing({"error": {"message": "CUDA error", "code": 500}})
 
@@ -121,7 +117,7 @@ def stripped(script: Script) -> server.Reply:
 @pytest.mark.parametrize(
     ("fault", "error_type"),
     [
-        (cut, "stream_truncated"),
+        (Script.cut, "stream_truncated"),
         (half_way, "server_error_in_stream"),
         (half_way_as_tgi_says_it, "server_error_in_stream"),
         (half_way_as_lmdeploy_says_it, "server_error_in_stream"),

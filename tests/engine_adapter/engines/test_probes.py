@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_answers import SGLANG_0_5_23, chat, document, events, exposition
+from recorded_answers import SGLANG_0_5_23, answered, chat, document, events, exposition
 
 from collector.contract import Speculation
-from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
+from engine_adapter.engines.answer import Answer, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.llamacpp import LlamaCppEngine, LlamaCppReader
 from engine_adapter.engines.lmdeploy import LmdeployEngine
@@ -17,12 +17,6 @@ from engine_adapter.engines.sglang import SglangEngine, SglangReader
 from engine_adapter.engines.tensorrt_llm import TensorRtLlmEngine
 from engine_adapter.engines.tgi import TgiEngine
 from engine_adapter.engines.vllm import VllmEngine, VllmReader
-
-
-def answered(reader: AnswerReader, *documents: Any) -> Answer:
-    for one in documents:
-        reader.take(one)
-    return reader.answer()
 
 
 def advised(probe: Probe, words: str) -> bool:

@@ -9,6 +9,7 @@ from recorded_answers import (
     SGLANG_0_5_23,
     SGLANG_NOTHING_MEASURED,
     TGI_HEADERS,
+    answered,
     chat,
     document,
     events,
@@ -41,12 +42,6 @@ READERS = [
 ]
 
 
-def read(reader: AnswerReader, *documents: Any) -> Answer:
-    for one in documents:
-        reader.take(one)
-    return reader.answer()
-
-
 def counted(answer: Answer) -> Speculation:
     assert answer.speculation is not None
     return answer.speculation
@@ -68,7 +63,7 @@ VLLM_DRAFT = Speculation(
 
 def test_vllm_says_counts_and_times_in_its_body() -> None:
     """Times in milliseconds become seconds; the time since scheduling is prefill, not TTFT."""
-    answer = read(VllmReader(ON), document("vllm/draft.json"))
+    answer = answered(VllmReader(ON), document("vllm/draft.json"))
     assert counted(answer) == VLLM_DRAFT
     assert (answer.input_tokens, answer.output_tokens, answer.finish_reason) == (59, 64, "length")
     assert answer.queue_s == pytest.approx(4.2683e-05, rel=1e-4)
@@ -80,15 +75,15 @@ def test_vllm_says_counts_and_times_in_its_body() -> None:
 
 def test_vllm_says_the_same_in_a_stream() -> None:
     """The usage chunk carries the metrics; the text is that of the whole answer."""
-    answer = read(VllmReader(ON), *events("vllm/draft.sse"))
+    answer = answered(VllmReader(ON), *events("vllm/draft.sse"))
     assert counted(answer) == VLLM_DRAFT
-    assert answer.text == read(VllmReader(), document("vllm/draft.json")).text
+    assert answer.text == answered(VllmReader(), document("vllm/draft.json")).text
     assert (answer.input_tokens, answer.output_tokens) == (59, 64)
 
 
 def test_vllm_counts_what_the_verifier_accepted_even_where_it_was_cut() -> None:
     """The prefill's token, a bonus a step and the accepted are 3 more than max_tokens allowed."""
-    answer = read(VllmReader(ON), document("vllm/draft.json"))
+    answer = answered(VllmReader(ON), document("vllm/draft.json"))
     said = counted(answer)
     assert answer.output_tokens == 64
     assert 1 + said.steps + said.accepted_tokens == 67
@@ -96,7 +91,7 @@ def test_vllm_counts_what_the_verifier_accepted_even_where_it_was_cut() -> None:
 
 def test_vllm_ngram_steps_that_draft_less_than_k_are_counted_as_they_were() -> None:
     """84 tokens in 22 steps of at most 4, from the detailed list."""
-    said = counted(read(VllmReader(), document("vllm/ngram.json")))
+    said = counted(answered(VllmReader(), document("vllm/ngram.json")))
     assert (said.steps, said.draft_tokens, said.accepted_tokens) == (22, 84, 4)
     assert said.draft_tokens_per_pos == (22, 22, 21, 19)
     assert said.accepted_tokens_per_pos == (2, 1, 1, 0)
@@ -105,9 +100,9 @@ def test_vllm_ngram_steps_that_draft_less_than_k_are_counted_as_they_were() -> N
 @pytest.mark.parametrize("said", [None, {}, {"num_draft_tokens": 0, "draft_acceptance_rate": 0.0}])
 def test_vllm_without_drafts_has_no_data_and_not_a_rate_of_zero(said: Any) -> None:
     """Null (several choices), nothing, and zero drafts leave the counts absent."""
-    answer = read(VllmReader(ON), chat("x", metrics={"speculative_decoding": said}))
+    answer = answered(VllmReader(ON), chat("x", metrics={"speculative_decoding": said}))
     assert answer.speculation == DRAFT
-    assert read(VllmReader(OFF), document("vllm/baseline.json")).speculation is None
+    assert answered(VllmReader(OFF), document("vllm/baseline.json")).speculation is None
 
 
 def test_vllm_summary_has_no_per_position_proposals() -> None:
@@ -115,7 +110,7 @@ def test_vllm_summary_has_no_per_position_proposals() -> None:
     body = document("vllm/draft.json")
     for name in ("per_step_accepted", "per_step_drafted"):
         del body["metrics"]["speculative_decoding"][name]
-    said = counted(read(VllmReader(ON), body))
+    said = counted(answered(VllmReader(ON), body))
     assert said.draft_tokens_per_pos is None
     assert said.accepted_tokens_per_pos == (14, 12, 11, 7)
 
@@ -156,7 +151,7 @@ def test_token_ids_are_kept_if_all_came(
 
 def test_llamacpp_says_counts_on_a_whole_answer_but_no_steps() -> None:
     """Drafted and accepted are exact, the number of verify steps is unknown, not derived."""
-    answer = read(LlamaCppReader(ON), document("llamacpp/draft.json"))
+    answer = answered(LlamaCppReader(ON), document("llamacpp/draft.json"))
     said = counted(answer)
     assert (said.draft_tokens, said.accepted_tokens, said.steps) == (84, 41, None)
     assert said.source == "request"
@@ -167,7 +162,7 @@ def test_llamacpp_says_counts_on_a_whole_answer_but_no_steps() -> None:
 
 def test_llamacpp_steps_follow_exactly_from_the_counts_so_far() -> None:
     """The increments are the steps; their sums are the last chunk's totals."""
-    answer = read(LlamaCppReader(ON), *events("llamacpp/draft_timings_per_token.sse"))
+    answer = answered(LlamaCppReader(ON), *events("llamacpp/draft_timings_per_token.sse"))
     said = counted(answer)
     assert (said.steps, said.draft_tokens, said.accepted_tokens) == (16, 58, 23)
     assert said.draft_tokens_per_pos == (16, 15, 14, 13)
@@ -191,13 +186,13 @@ def test_llamacpp_leaves_out_a_zero_which_is_one_only_where_it_speculates(
     setup: SpeculationSetup, counts: tuple[int, ...] | None
 ) -> None:
     """The same body means nothing drafted on one server, and nothing known on another."""
-    said = read(LlamaCppReader(setup), document("llamacpp/baseline.json")).speculation
+    said = answered(LlamaCppReader(setup), document("llamacpp/baseline.json")).speculation
     assert (said and (said.draft_tokens, said.accepted_tokens, said.steps)) == counts
 
 
 def test_llamacpp_native_route_is_read_too() -> None:
     """`/completion` has the text in `content`, its end in `stop_type`, and the same timings."""
-    answer = read(LlamaCppReader(ON), document("llamacpp/draft_native.json"))
+    answer = answered(LlamaCppReader(ON), document("llamacpp/draft_native.json"))
     said = counted(answer)
     assert (said.draft_tokens, said.accepted_tokens) == (39, 13)
     assert (answer.output_tokens, answer.finish_reason) == (24, "length")
@@ -234,7 +229,7 @@ def test_sglang_counts_by_every_name_and_place(said: dict[str, Any], place: str)
         "choice": chat("x", choice={"meta_info": said}),
         "native": {"text": "x", "meta_info": {"completion_tokens": 40, **said}},
     }[place]
-    answer = read(SglangReader(CHAIN), body)
+    answer = answered(SglangReader(CHAIN), body)
     counts = counted(answer)
     assert (counts.steps, counts.draft_tokens, counts.accepted_tokens) == (16, 48, 24)
     assert answer.output_tokens == 40
@@ -246,7 +241,7 @@ def test_sglang_proposed_tokens_are_absent_where_steps_may_differ() -> None:
     """Without flags that fix each step's width the product is no count; accepted tokens are."""
     body = chat("x", sglext={"spec_tokens_details": SGLANG_0_5_23})
     for setup in (ON, SpeculationSetup(on=True, fixed_width=5)):
-        counts = counted(read(SglangReader(setup), body))
+        counts = counted(answered(SglangReader(setup), body))
         assert (counts.steps, counts.draft_tokens, counts.accepted_tokens) == (16, None, 24)
         assert counts.source == "request"
     assert counts.accepted_tokens_per_pos == (12, 8, 4)
@@ -256,8 +251,8 @@ def test_sglang_proposed_tokens_are_absent_where_steps_may_differ() -> None:
 def test_sglang_zeros_are_what_it_writes_where_nothing_was_measured() -> None:
     """0.0 and [] are its way to say nothing."""
     body = chat("x", sglext={"spec_tokens_details": SGLANG_NOTHING_MEASURED})
-    assert read(SglangReader(CHAIN), body).speculation == DRAFT
-    assert read(SglangReader(OFF), body).speculation is None
+    assert answered(SglangReader(CHAIN), body).speculation == DRAFT
+    assert answered(SglangReader(OFF), body).speculation is None
 
 
 def test_sglang_native_stream_repeats_the_text_from_its_start() -> None:
@@ -280,7 +275,7 @@ def test_tgi_says_times_in_headers_and_nothing_of_speculation() -> None:
     """The queue time is milliseconds; the counts are absent though the route speculates."""
     reader = TgiReader(ON)
     reader.take_headers(TGI_HEADERS)
-    answer = read(reader, chat("x", finish="eos_token", usage=None))
+    answer = answered(reader, chat("x", finish="eos_token", usage=None))
     assert (answer.queue_s, answer.input_tokens, answer.output_tokens) == (0.012, 12, 40)
     assert answer.finish_reason == "stop"
     assert answer.speculation == DRAFT
@@ -307,8 +302,8 @@ def test_tgi_native_stream_marks_special_tokens_which_are_no_drafts() -> None:
 def test_tensorrt_llm_mean_is_not_made_into_counts() -> None:
     """A mean of tokens an iteration, without the iterations, counts nothing."""
     body = chat("x", choice={"avg_decoded_tokens_per_iter": 2.5})
-    assert read(TensorRtLlmReader(ON), body).speculation == DRAFT
-    assert read(TensorRtLlmReader(), body).speculation is None
+    assert answered(TensorRtLlmReader(ON), body).speculation == DRAFT
+    assert answered(TensorRtLlmReader(), body).speculation is None
 
 
 def test_accepted_predictions_of_the_openai_api_are_not_draft_tokens() -> None:
@@ -316,7 +311,7 @@ def test_accepted_predictions_of_the_openai_api_are_not_draft_tokens() -> None:
     details = {"accepted_prediction_tokens": 18, "rejected_prediction_tokens": 10}
     usage = {"prompt_tokens": 9, "completion_tokens": 30, "completion_tokens_details": details}
     cached = {"prompt_tokens_details": {"cached_tokens": 4}}
-    answer = read(OpenAIReader(), chat("x", usage=usage | cached))
+    answer = answered(OpenAIReader(), chat("x", usage=usage | cached))
     assert answer.speculation is None
     assert (answer.output_tokens, answer.cached_input_tokens) == (30, 4)
 
@@ -332,7 +327,7 @@ def test_a_field_of_the_wrong_type_is_absent(reader: type[AnswerReader], wrong: 
         "timings": {"predicted_n": wrong, "draft_n": wrong},
         "sglext": {"spec_tokens_details": {"spec_verify_ct": wrong}},
     }
-    answer = read(reader(ON), body)
+    answer = answered(reader(ON), body)
     assert (answer.input_tokens, answer.output_tokens, answer.response_id) == (None, None, None)
     assert answer.speculation == DRAFT
 
@@ -370,7 +365,7 @@ def test_of_several_choices_the_first_is_the_answer() -> None:
     """Counts that the engine gives for the request as a whole are then absent."""
     body = chat("first", sglext={"spec_tokens_details": SGLANG_0_5_23})
     body["choices"].append(body["choices"][0] | {"index": 1, "message": {"content": "second"}})
-    answer = read(SglangReader(CHAIN), body)
+    answer = answered(SglangReader(CHAIN), body)
     assert answer.text == "first"
     assert answer.speculation == DRAFT
 

@@ -13,10 +13,11 @@ import pytest
 import running_router
 import uvloop
 import wire_engine as wire
-from running_router import QUESTION, Router, routing, wired
+from running_router import QUESTION, FixedControl, Router, routing, wired
 from waiting import until
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
+from engine_adapter.router.decision import Decision, RequestFacts
 from engine_adapter.router.http1 import listener
 from engine_adapter.router.settings import RouterLimits
 
@@ -326,20 +327,11 @@ def test_a_stream_that_goes_on_is_cut_after_its_time() -> None:
 def test_a_failure_of_the_router_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Without what was asked, and the next request is answered."""
 
-    class Failing:
-        def decide(self, facts: object) -> object:  # noqa: ARG002
+    class Failing(FixedControl):
+        def decide(self, facts: RequestFacts) -> Decision:  # noqa: ARG002
             raise RuntimeError("no decision")
 
-        def candidate_allowed(self) -> bool:
-            return False
-
-        def state(self) -> dict[str, object]:
-            return {}
-
-    with (
-        wire.running(ANSWERING) as engine,
-        routing(engine.url, control=Failing()) as router,  # type: ignore[arg-type]
-    ):
+    with wired(ANSWERING, control=Failing()) as (_, router):
         status, _, body = router.ask(QUESTION)
         assert (status, json.loads(body)["error"]["code"]) == (500, "internal_error")
         assert router.ask({}, path="/embeddings")[0] == 200
