@@ -33,7 +33,7 @@ def test_the_landing_page_has_a_line_for_each_rollout(
     text = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=seeded_database))
     line = (
         "support-k8-relaxed chat, code, json, rag, summary, tool_call ✕ Fail "
-        "Task completion fell by 0.15 in rag and code: faster, but worse answers. "
+        "Task completion fell by 15.0 pp in rag and code: faster, but worse answers. "
         "239 241 baseline, 240 candidate rag: fail task completion −15.0 pp "
         "44 % faster 0.56×, 0.53× to 0.60× "
         "−0.0031 groundedness, −0.0123 to +0.0061 46.2 % 2.85 tokens/step never set"

@@ -116,7 +116,7 @@ def _task(fate: Fate, cohort: str) -> Finding:
             lower=-0.2512,
             upper=-0.0614,
             p_fail=0.0004,
-            message="Task completion fell by 0.15, and by at least 0.06 at 95 % confidence.",
+            message="Task completion fell by 15.0 pp, and by at least 6.1 pp at 95 % confidence.",
         )
     if fate.outcome is Outcome.PASS:
         return finding(
@@ -152,7 +152,7 @@ def verdict(fate: Fate) -> Verdict:
     scopes = (None, *COHORTS)
     summaries = {
         Outcome.PASS: "38 % faster end to end over 240 pairs, no metric worse than its margin.",
-        Outcome.FAIL: "Task completion fell by 0.15 in rag and code: faster, but worse answers.",
+        Outcome.FAIL: "Task completion fell by 15.0 pp in rag and code: faster, but worse answers.",
         Outcome.INCONCLUSIVE: "29 % faster, but 109 more pairs are needed to rule out harm.",
     }
     return Verdict(
