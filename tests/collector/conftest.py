@@ -1,14 +1,12 @@
 """Fixtures of the collector's tests: generations, their OTLP bodies, and real servers."""
 
 import contextlib
-import json
 import os
 import re
 import secrets
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +14,14 @@ import clickhouse_server
 import httpx
 import psycopg
 import pytest
-from otlp_bodies import export_request, json_document
+from collector_in_process import http_of
+from commands import command_of
+from made_generations import generation_of
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 from sqlalchemy import make_url
 
-from collector.client.asgi_transport import InProcessTransport
-from collector.contract import Arm, Generation, Span, Speculation, encode
+from collector.contract import Span, encode
 from collector.errors import StoreError
-from collector.serving.app import create_app
 from collector.settings import Settings
 from collector.store import Store
 from collector.store.clickhouse import ClickHouse
@@ -152,24 +150,6 @@ def any_database_url(request: pytest.FixtureRequest, new_database_url: Callable[
     return new_database_url(request.param)
 
 
-@pytest.fixture(scope="session")
-def generation_of() -> Callable[..., Generation]:
-    """Make a generation; the number sets its ids and its start."""
-    return make_generation
-
-
-@pytest.fixture(scope="session")
-def body_of() -> Callable[[Iterable[Span]], bytes]:
-    """Write spans as an OTLP body in protobuf."""
-    return lambda spans: export_request(spans).SerializeToString()
-
-
-@pytest.fixture(scope="session")
-def json_of() -> Callable[[Iterable[Span]], bytes]:
-    """Write spans as an OTLP body in JSON, ids in hexadecimal."""
-    return lambda spans: json.dumps(json_document(spans)).encode()
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[..., "Server"]]:
     """Start `draftgate serve` in a process of its own; every one is ended with the test."""
@@ -210,7 +190,7 @@ def running_servers() -> Iterator[Callable[..., Server]]:
 
     def start(database_url: str, *, env: Mapping[str, str] | None = None, **popen: Any) -> Server:
         process = subprocess.Popen(
-            command("serve", "--database", database_url, "--port", "0", "--grpc-port", "0"),
+            command_of("serve", "--database", database_url, "--port", "0", "--grpc-port", "0"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -234,58 +214,6 @@ def running_servers() -> Iterator[Callable[..., Server]]:
                 server.kill()
 
 
-def command(*arguments: str) -> list[str]:
-    """Return the collector's command line, as `draftgate` runs it."""
-    return [sys.executable, "-m", "draftgate", *arguments]
-
-
-@pytest.fixture(scope="session")
-def command_of() -> Callable[..., list[str]]:
-    """Build the collector's command line."""
-    return command
-
-
-def make_generation(number: int = 1, **fields: Any) -> Generation:
-    """Make a generation with counts that obey every law; `fields` replace its own."""
-    values: dict[str, Any] = {
-        "trace_id": f"{number:032x}",
-        "span_id": f"{number:016x}",
-        "start_unix_ns": 1_700_000_000_000_000_000 + number,
-        "end_unix_ns": 1_700_000_002_000_000_000 + number,
-        "provider": "vllm",
-        "request_model": "target",
-        "response_model": "target",
-        "max_tokens": 64,
-        "temperature": 0.0,
-        "finish_reasons": ("stop",),
-        "input_tokens": 12,
-        "output_tokens": 11,
-        "ttft_s": 0.5,
-        "tpot_s": 0.15,
-        "rollout": "k4",
-        "arm": Arm.CANDIDATE,
-        "cohort": "chat",
-        "prompt_id": f"p{number}",
-        "repeat": 0,
-        "fallback": False,
-        "dims": {"language": "en"},
-        "speculation": Speculation(
-            method="draft_model",
-            draft_model="draft",
-            num_speculative_tokens=2,
-            source="request",
-            steps=5,
-            draft_tokens=10,
-            accepted_tokens=6,
-            draft_tokens_per_pos=(5, 5),
-            accepted_tokens_per_pos=(4, 2),
-            acceptance_histogram=(1, 2, 2),
-        ),
-        "service_name": "tests",
-    }
-    return Generation(**(values | fields))
-
-
 @pytest.fixture(scope="session")
 def odd_span() -> Span:
     """Make a span that uses every kind of attribute value, and is no generation."""
@@ -297,7 +225,7 @@ def odd_span() -> Span:
         kind="server",
         start_unix_ns=1,
         end_unix_ns=2**63 - 1,
-        status=encode(make_generation(error_type="timeout")).status,
+        status=encode(generation_of(error_type="timeout")).status,
         status_message="gave up",
         scope_name="agents",
         attributes={
@@ -319,19 +247,5 @@ def odd_span() -> Span:
 @pytest.fixture
 def http(database_url: str) -> Iterator[httpx.Client]:
     """Speak HTTP to the application in this process, on a database of its own."""
-    with in_process(Settings(database_url=database_url, capture_content=True)) as client:
-        yield client
-
-
-@pytest.fixture(scope="session")
-def http_of() -> Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]:
-    """Speak HTTP to an application with the test's own settings."""
-    return in_process
-
-
-@contextlib.contextmanager
-def in_process(settings: Settings) -> Iterator[httpx.Client]:
-    app = create_app(settings)
-    transport = InProcessTransport(app, app.router.lifespan_context(app))
-    with httpx.Client(base_url="http://collector", transport=transport) as client:
+    with http_of(Settings(database_url=database_url, capture_content=True)) as client:
         yield client

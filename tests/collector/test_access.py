@@ -2,28 +2,26 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from collector_in_process import http_of
 from google.rpc.status_pb2 import Status
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 
 from collector import api_key
 from collector.access import Authority, LastUsed
 from collector.access.credentials import key_text
 from collector.api.access import needed_scope
 from collector.api_key import ApiKey, Scope
-from collector.contract import Content, Generation, Span, encode
+from collector.contract import Content, encode
 from collector.errors import ForbiddenError, RateLimitError, UnauthenticatedError
 from collector.settings import Settings
 from collector.store import Store, keys
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
-HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
-
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 CONTENT = Content(input_messages='[{"role":"user"}]', output_messages="[]", reference="r")
 
 
@@ -53,7 +51,7 @@ def bearer(text: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def guarded(database_url: str, http_of: HttpOf) -> Iterator[httpx.Client]:
+def guarded(database_url: str) -> Iterator[httpx.Client]:
     """Speak HTTP to a collector that requires keys and keeps content."""
     settings = Settings(database_url=database_url, require_keys=True, capture_content=True)
     with http_of(settings) as client:
@@ -145,9 +143,7 @@ def test_a_missing_scope_is_403_and_named(database_url: str, guarded: httpx.Clie
     assert "lacks the scope read; it has ingest" in answer.json()["detail"]
 
 
-def test_text_needs_the_scope_content(
-    database_url: str, guarded: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_text_needs_the_scope_content(database_url: str, guarded: httpx.Client) -> None:
     """Without it a listing with text is refused; a trace comes without its texts and says so."""
     sender = bearer(store_key(database_url, Scope.INGEST))
     reader = bearer(store_key(database_url, Scope.READ))
@@ -169,9 +165,7 @@ def test_text_needs_the_scope_content(
     assert bare["spans"][0]["attributes"]["gen_ai.usage.output_tokens"] == 11
 
 
-def test_an_explanation_is_text_too(
-    database_url: str, guarded: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_an_explanation_is_text_too(database_url: str, guarded: httpx.Client) -> None:
     """A judge quotes the answer, so a key without the scope `content` reads only the score."""
     sender = bearer(store_key(database_url, Scope.INGEST, Scope.JUDGE))
     reader = bearer(store_key(database_url, Scope.READ))

@@ -1,25 +1,24 @@
 """The HTTP API beyond the client: raw documents, problems, OpenAPI, health."""
 
-import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from collector_in_process import http_of
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 
 from collector.client.asgi_transport import InProcessTransport
-from collector.contract import Arm, Generation, Span, encode, to_document
+from collector.contract import Arm, encode, to_document
 from collector.serving.app import create_app
 from collector.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
 
-GenerationOf = Callable[..., Generation]
-BodyOf = Callable[[Iterable[Span]], bytes]
 
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 SCORE = {
     "trace_id": "0" * 31 + "1",
     "span_id": "0" * 15 + "1",
@@ -30,9 +29,7 @@ SCORE = {
 }
 
 
-def test_documents_of_a_rollout(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_documents_of_a_rollout(http: httpx.Client) -> None:
     """Each listing is the contract's document of its records, in an object under the subject."""
     generation = generation_of(1, arm=Arm.BASELINE)
     http.post("/v1/traces", content=body_of([encode(generation)]), headers=PROTOBUF)
@@ -78,9 +75,7 @@ def test_documents_of_a_rollout(
     }
 
 
-def test_an_unknown_rollout_is_a_problem_that_names_the_known(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_an_unknown_rollout_is_a_problem_that_names_the_known(http: httpx.Client) -> None:
     """The whole document is RFC 9457's; with nothing stored it says what to do."""
     problem = {
         "type": "about:blank",
@@ -172,10 +167,7 @@ def test_a_verdict_that_is_none_is_refused(body: bytes, detail: str, http: httpx
     assert detail in answer.json()["detail"]
 
 
-def test_posted_bodies_are_bounded(
-    database_url: str,
-    http_of: Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]],
-) -> None:
+def test_posted_bodies_are_bounded(database_url: str) -> None:
     """The API's bodies obey the same limit as OTLP's."""
     with http_of(Settings(database_url=database_url, max_body_bytes=100)) as http:
         answer = http.post("/api/v1/scores", json=[SCORE])

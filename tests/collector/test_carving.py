@@ -1,7 +1,6 @@
 """With content off, a database's file holds no text: the file's bytes are searched."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 import httpx
 import pytest
 from backports import zstd
+from collector_in_process import http_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from otlp_bodies import PROTOBUF, body_of
 
 from collector.contract import Span, SpanEvent, SpanLink, SpanStatus
 from collector.settings import Settings
@@ -18,7 +19,6 @@ from collector.store import payload
 
 SECRET = "my-mother-has-4-blue-parrots"
 START = 1_700_000_000_000_000_000
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 DIALECTS: dict[str, dict[str, Any]] = {
     "contract": {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "vllm"},
     "older conventions": {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"},
@@ -77,11 +77,7 @@ def spans() -> list[Span]:
     return made
 
 
-def test_no_dialect_leaves_content_in_the_file(
-    database_url: str,
-    http_of: Callable[[Settings], Any],
-    body_of: Callable[[list[Span]], bytes],
-) -> None:
+def test_no_dialect_leaves_content_in_the_file(database_url: str) -> None:
     """Not in a row, a payload, a shared text, a page that was freed, or the log of writes."""
     with http_of(Settings(database_url=database_url)) as http:
         request = ExportTraceServiceRequest.FromString(body_of(spans()))
@@ -107,12 +103,7 @@ def test_no_dialect_leaves_content_in_the_file(
 
 
 @pytest.mark.parametrize("captures", [False, True])
-def test_names_are_redacted(
-    captures: bool,
-    database_url: str,
-    http_of: Callable[[Settings], Any],
-    body_of: Callable[[list[Span]], bytes],
-) -> None:
+def test_names_are_redacted(captures: bool, database_url: str) -> None:
     """A span's and an event's, for some put an address there; with content kept, URLs too."""
     span = Span(
         trace_id="1" * 32,
@@ -134,13 +125,7 @@ def test_names_are_redacted(
 
 @pytest.mark.parametrize("captures", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_type_of_an_error_is_redacted(
-    captures: bool,
-    dialect: str,
-    database_url: str,
-    http_of: Callable[[Settings], Any],
-    body_of: Callable[[list[Span]], bytes],
-) -> None:
+def test_the_type_of_an_error_is_redacted(captures: bool, dialect: str, database_url: str) -> None:
     """Some put the whole message there, as a string or a list, on the span or on its event."""
     quoted = "Refused: bob@example.com"
     span = Span(

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command_of
+from made_generations import generation_of
+from otlp_bodies import body_of
 
 from collector.client import Client
-from collector.contract import Generation, Span, encode
+from collector.contract import encode
 from collector.store.tables import metadata
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what the warning is about
-CommandOf = Callable[..., list[str]]
 
 
 def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -31,9 +33,7 @@ def test_serve_says_where_it_listens_and_stops_on_sigterm(
     assert server.stop() == 0
 
 
-def test_a_port_in_use_is_one_line_and_no_database(
-    command_of: CommandOf, database_url: str
-) -> None:
+def test_a_port_in_use_is_one_line_and_no_database(database_url: str) -> None:
     """Exit code 2, and not even an empty file is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
@@ -46,7 +46,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
     assert not Path(database_url.removeprefix("sqlite:///")).exists()
 
 
-def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     """Exit code 2, the file named and unchanged."""
     file = tmp_path / "notes.txt"
     file.write_text("remember the milk\n")
@@ -72,7 +72,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     ],
 )
 def test_an_unusable_option_is_one_line(
-    options: list[str], env: dict[str, str], words: str, command_of: CommandOf, tmp_path: Path
+    options: list[str], env: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     """Exit code 2, the option or variable and its value named."""
     done = run(command_of("serve", *options), env=env, cwd=tmp_path)
@@ -82,7 +82,7 @@ def test_an_unusable_option_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_listening_beyond_this_machine_needs_keys(command_of: CommandOf, database_url: str) -> None:
+def test_listening_beyond_this_machine_needs_keys(database_url: str) -> None:
     """Without a valid key nobody could be let in, so that is refused, with what to do."""
     at = ("--database", database_url, "--port", "0", "--host", ANYWHERE)
     done = run(command_of("serve", *at))
@@ -100,9 +100,7 @@ def test_listening_beyond_this_machine_needs_keys(command_of: CommandOf, databas
     )
 
 
-def test_listening_beyond_this_machine_without_keys_is_warned_of(
-    command_of: CommandOf, database_url: str
-) -> None:
+def test_listening_beyond_this_machine_without_keys_is_warned_of(database_url: str) -> None:
     """The risk is taken knowingly, and named."""
     at = ("--database", database_url, "--port", "0", "--host", ANYWHERE, "--no-keys")
     process = subprocess.Popen(
@@ -126,12 +124,7 @@ def test_listening_beyond_this_machine_without_keys_is_warned_of(
     assert process.returncode == 0
 
 
-def test_db_upgrade_creates_and_stats_counts(
-    command_of: CommandOf,
-    database_url: str,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[list[Span]], bytes],
-) -> None:
+def test_db_upgrade_creates_and_stats_counts(database_url: str) -> None:
     """The environment names the database as well as the option does."""
     done = run(command_of("db", "upgrade", "--database", database_url))
     assert (done.returncode, done.stdout) == (0, f"{database_url} is at the newest schema\n")
@@ -147,7 +140,7 @@ def test_db_upgrade_creates_and_stats_counts(
     assert "generation" in shown.stdout
 
 
-def test_stats_of_nothing_creates_nothing(command_of: CommandOf, database_url: str) -> None:
+def test_stats_of_nothing_creates_nothing(database_url: str) -> None:
     """Counting a database that does not exist is an error, not an empty database."""
     file = Path(database_url.removeprefix("sqlite:///"))
     done = run(command_of("db", "stats", "--database", database_url))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from chdb_processes import run_steps
+from made_generations import generation_of
 from otlp_bodies import received
 from sqlalchemy import select
 
-from collector.contract import Arm, Generation, Score, encode
+from collector.contract import Arm, Score, encode
 from collector.errors import StoreError, StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
@@ -27,7 +28,6 @@ from collector.store import (
 )
 from collector.store.clickhouse import AnalyticsConnection, ClickHouse, schema, watermarks
 
-GenerationOf = Callable[..., Generation]
 TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
 
 
@@ -46,7 +46,7 @@ def opened(settings: Settings) -> Store:
     return Store.open(settings.database_url, analytics_url=settings.analytics_url)
 
 
-def rows_of(generation_of: GenerationOf, numbers: range) -> tuple[SpanRows, ...]:
+def rows_of(numbers: range) -> tuple[SpanRows, ...]:
     made = (generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in numbers)
     return prepare(received([encode(one) for one in made]))
 
@@ -71,10 +71,10 @@ def write_without_commit(store: Store, batch: Batch) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_batch_that_fails_anywhere_is_not_there(
-    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch, table: str
+    store: Store, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     """What was written before the fault is seen by nobody; sent again, with others, it counts."""
-    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    store.write(Batch(spans=rows_of(range(2, 12))))
     insert = ClickHouse.insert
 
     def failing(self: ClickHouse, table_name: str, rows: Any) -> None:
@@ -86,27 +86,23 @@ def test_a_batch_that_fails_anywhere_is_not_there(
     with monkeypatch.context() as patched:
         patched.setattr(ClickHouse, "insert", failing)
         with pytest.raises(StoreUnavailableError):
-            store.write(
-                Batch(spans=prepare(received(other)) + rows_of(generation_of, range(12, 22)))
-            )
+            store.write(Batch(spans=prepare(received(other)) + rows_of(range(12, 22))))
     assert counted(store) == (10, 5)
-    assert store.write(Batch(spans=rows_of(generation_of, range(8, 32)))) == 20
+    assert store.write(Batch(spans=rows_of(range(8, 32)))) == 20
     assert counted(store) == (30, 15)
-    assert store.write(Batch(spans=rows_of(generation_of, range(2, 32)))) == 0
+    assert store.write(Batch(spans=rows_of(range(2, 32)))) == 0
     assert counted(store) == (30, 15)
 
 
-def test_a_mark_that_was_not_committed_moves_nothing(
-    store: Store, generation_of: GenerationOf, settings: Settings
-) -> None:
+def test_a_mark_that_was_not_committed_moves_nothing(store: Store, settings: Settings) -> None:
     """Everything reached ClickHouse, but not the relational commit: another process goes on."""
-    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
-    batch = Batch(spans=rows_of(generation_of, range(12, 22)))
+    store.write(Batch(spans=rows_of(range(2, 12))))
+    batch = Batch(spans=rows_of(range(12, 22)))
     with pytest.raises(RuntimeError, match="before the commit"):
         write_without_commit(store, batch)
     assert counted(store) == (10, 5)
     with contextlib.closing(opened(settings)) as other:
-        assert other.write(Batch(spans=rows_of(generation_of, range(2, 22)))) == 10
+        assert other.write(Batch(spans=rows_of(range(2, 22)))) == 10
         with other.read() as connection:
             (hole,) = watermarks.read(connection).holes
         assert hole.last - hole.first == 9
@@ -114,11 +110,9 @@ def test_a_mark_that_was_not_committed_moves_nothing(
     assert counted(store) == (20, 10)
 
 
-def test_a_fold_that_fails_is_done_again(
-    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fold_that_fails_is_done_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """States that a fold left behind are deleted before the next one, and count never."""
-    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    store.write(Batch(spans=rows_of(range(2, 12))))
     command = ClickHouse.command
 
     def failing(self: ClickHouse, sql: str, settings: Any = None) -> None:
@@ -131,29 +125,25 @@ def test_a_fold_that_fails_is_done_again(
         with pytest.raises(StoreUnavailableError):
             store.fold(at_most=100)
     assert counted(store) == (10, 5)
-    store.write(Batch(spans=rows_of(generation_of, range(12, 22))))
+    store.write(Batch(spans=rows_of(range(12, 22))))
     assert store.fold(at_most=100) > 0
     assert store.fold(at_most=100) == 0
     assert counted(store) == (20, 10)
 
 
-def test_a_reader_sees_one_state_while_others_write_and_fold(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_a_reader_sees_one_state_while_others_write_and_fold(store: Store) -> None:
     """Its first question tells what counts for it, until it ends."""
-    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    store.write(Batch(spans=rows_of(range(2, 12))))
     with store.read() as connection:
         series = rollup_reads.series_of(connection)
         before = rollup_reads.totals(connection, series)
-        store.write(Batch(spans=rows_of(generation_of, range(12, 22))))
+        store.write(Batch(spans=rows_of(range(12, 22))))
         store.fold(at_most=100)
         assert rollup_reads.totals(connection, series) == before
     assert counted(store) == (20, 10)
 
 
-def test_minutes_become_hours(
-    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_minutes_become_hours(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window's whole hours, partial hours and unfolded rows add up at every level."""
     monkeypatch.setattr("collector.store.clickhouse.rollups._MINUTES_A_SERIES", 3)
     for part in range(6):
@@ -188,23 +178,23 @@ def test_a_killed_collector_leaves_nothing_half_seen(tmp_path: Path) -> None:
 import os, signal, sys
 sys.path.insert(0, "tests/support")
 sys.path.insert(0, "tests/collector")
-from conftest import make_generation
+from made_generations import generation_of
 from test_clickhouse import opened, rows_of, counted
 from collector.settings import Settings
 from collector.store import Batch
 from collector.store.clickhouse import ClickHouse
 store = opened(Settings(database_url=sys.argv[1], analytics_url=sys.argv[2]))
 if sys.argv[3] == "die":
-    store.write(Batch(spans=rows_of(make_generation, range(2, 12))))
+    store.write(Batch(spans=rows_of(range(2, 12))))
     insert = ClickHouse.insert
     def dying(self, table_name, rows):
         insert(self, table_name, rows)
         if table_name == "generation":
             os.kill(os.getpid(), signal.SIGKILL)
     ClickHouse.insert = dying
-    store.write(Batch(spans=rows_of(make_generation, range(12, 22))))
+    store.write(Batch(spans=rows_of(range(12, 22))))
 print(counted(store))
-print(store.write(Batch(spans=rows_of(make_generation, range(2, 22)))))
+print(store.write(Batch(spans=rows_of(range(2, 22)))))
 print(counted(store))
 store.close()
 """
@@ -213,7 +203,7 @@ store.close()
     assert done[1].stdout.split("\n")[:3] == ["(10, 5)", "10", "(20, 10)"], done[1].stderr
 
 
-def test_a_score_keeps_its_first_revision(store: Store, generation_of: GenerationOf) -> None:
+def test_a_score_keeps_its_first_revision(store: Store) -> None:
     """Posted again it has a new value and key, and is still known by when it was first posted."""
     one = generation_of(2)
 
@@ -230,16 +220,14 @@ def test_a_score_keeps_its_first_revision(store: Store, generation_of: Generatio
     assert rows == [(0.3, 3, 2, b"key (0.3,)")]
 
 
-def test_where_spans_are_is_decided_once(
-    settings: Settings, database_url: str, generation_of: GenerationOf
-) -> None:
+def test_where_spans_are_is_decided_once(settings: Settings, database_url: str) -> None:
     """A database with spans of its own takes no ClickHouse, and one with it is not read alone."""
     with contextlib.closing(Store.open(database_url)) as alone:
-        alone.write(Batch(spans=rows_of(generation_of, range(2, 4))))
+        alone.write(Batch(spans=rows_of(range(2, 4))))
     with pytest.raises(StoreError, match="holds spans itself"):
         Store.open(database_url, analytics_url=settings.analytics_url)
     with contextlib.closing(opened(settings)) as beside:
-        beside.write(Batch(spans=rows_of(generation_of, range(2, 4))))
+        beside.write(Batch(spans=rows_of(range(2, 4))))
     with pytest.raises(StoreError, match="set DRAFTGATE_ANALYTICS_URL"):
         Store.open(settings.database_url)
     # Keys are there whatever happens to ClickHouse.
@@ -261,9 +249,9 @@ def test_what_cannot_be_used_is_one_line(database_url: str, url: str, message: s
         Store.open(database_url, analytics_url=url)
 
 
-def test_sizes_are_clickhouses_own(store: Store, generation_of: GenerationOf) -> None:
+def test_sizes_are_clickhouses_own(store: Store) -> None:
     """`draftgate db stats` shows rows and bytes of both databases in one table."""
-    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    store.write(Batch(spans=rows_of(range(2, 12))))
     with store.read() as connection:
         found = sizes.of_tables(connection)
     assert found["generation"].rows == found["span"].rows == 10
@@ -272,12 +260,10 @@ def test_sizes_are_clickhouses_own(store: Store, generation_of: GenerationOf) ->
     assert store.size_bytes() > 0
 
 
-def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(
-    settings: Settings, generation_of: GenerationOf
-) -> None:
+def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(settings: Settings) -> None:
     """Opened by a newer version, it keeps its rows, and holds the new column of those to come."""
     with contextlib.closing(opened(settings)) as store:
-        store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+        store.write(Batch(spans=rows_of(range(2, 12))))
         clickhouse = clickhouse_of(store)
         clickhouse.command("ALTER TABLE generation DROP COLUMN server_ttft_s")
         clickhouse.command("ALTER TABLE rollup_hour DROP COLUMN squares")

@@ -4,24 +4,24 @@ import contextlib
 import logging
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import clickhouse_server
 import httpx
 import pytest
 from clickhouse_server import Fault
+from collector_in_process import http_of
+from commands import command_of
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 from sqlalchemy import insert
 
-from collector.contract import Arm, Generation, Span, encode
+from collector.contract import Arm, encode
 from collector.settings import Settings
 from collector.store import Store, progress, rollouts, rollup_check, rollup_reads, scores, tables
 from collector.store.clickhouse import AnalyticsConnection, watermarks
 
-GenerationOf = Callable[..., Generation]
-BodyOf = Callable[[Iterable[Span]], bytes]
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 WRITES = ("span_key", "resource", "span", "generation", "rollup_delta")
 
 pytest.importorskip("chdb")
@@ -38,17 +38,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clickhouse_serv
 class Sender:
     """Posts generations to a collector, and knows which of them were acknowledged."""
 
-    def __init__(
-        self,
-        http: httpx.Client,
-        settings: Settings,
-        generation_of: GenerationOf,
-        body_of: BodyOf,
-    ) -> None:
+    def __init__(self, http: httpx.Client, settings: Settings) -> None:
         self.http = http
         self.settings = settings
-        self._generation_of = generation_of
-        self._body_of = body_of
         self._next = 2
         self.acknowledged = 0
 
@@ -58,12 +50,12 @@ class Sender:
         self._next += 10
         made = [
             # A resource of its own, for one that is known is not written again.
-            self._generation_of(
+            generation_of(
                 n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}", service_name=f"s{numbers[0]}"
             )
             for n in numbers
         ]
-        return self._body_of([encode(one) for one in made])
+        return body_of([encode(one) for one in made])
 
     def post(self, body: bytes) -> httpx.Response:
         """Post them."""
@@ -106,11 +98,7 @@ class Sender:
 
 @pytest.fixture(scope="module")
 def one_sender(
-    http_of: Any,
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-    server: clickhouse_server.Server,
-    tmp_path_factory: pytest.TempPathFactory,
+    server: clickhouse_server.Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Sender]:
     """Send to a collector in this process, whose ClickHouse answers within 5 s."""
     settings = Settings(
@@ -118,7 +106,7 @@ def one_sender(
         analytics_url=server.url("faults", send_receive_timeout=5),
     )
     with http_of(settings) as http:
-        yield Sender(http, settings, generation_of, body_of)
+        yield Sender(http, settings)
 
 
 @pytest.fixture
@@ -222,7 +210,7 @@ def test_an_answer_that_is_lost(
 
 
 def test_a_password_is_sent_and_never_shown(
-    server: clickhouse_server.Server, tmp_path: Path, command_of: Callable[..., list[str]]
+    server: clickhouse_server.Server, tmp_path: Path
 ) -> None:
     """The wrong one, or a database that cannot be made, ends `draftgate serve` with one line."""
     for url, words in (

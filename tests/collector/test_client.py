@@ -17,7 +17,9 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from made_generations import generation_of
 from made_verdicts import made_verdict, resting_on
+from otlp_bodies import body_of
 from pyarrow import parquet
 
 from collector.client import Client, ClientError, PairPage, export_file
@@ -51,8 +53,6 @@ TEXTS = (
     "output_schema",
 )
 IDS = ("trace_id", "span_id")
-GenerationOf = Callable[..., Generation]
-BodyOf = Callable[[Iterable[Span]], bytes]
 
 ODD_NAME = "a/b c%2F ü?#"
 START = 1_700_000_000_000_000_000
@@ -71,7 +71,7 @@ BROKEN = Speculation(method="eagle", steps=2, draft_tokens=4, accepted_tokens=5)
 
 
 @pytest.fixture(scope="module")
-def generations(generation_of: GenerationOf) -> dict[str, Generation]:
+def generations() -> dict[str, Generation]:
     """Two prompts of one rollout with everything that can be odd, and some strangers."""
     baseline = {"arm": Arm.BASELINE, "speculation": None}
     return {
@@ -131,7 +131,6 @@ def client(
     new_database_url: Callable[[str], str],
     generations: dict[str, Generation],
     scores: list[Score],
-    body_of: BodyOf,
 ) -> Iterator[Client]:
     """Open a client of a collector that holds the generations and scores."""
     how, kind = request.param.split()
@@ -316,10 +315,7 @@ def test_timeseries_of_counts_alone(step: str, client: Client) -> None:
 
 
 def test_summaries_are_the_same_once_they_are_folded(
-    new_database_url: Callable[[str], str],
-    database_kind: str,
-    generation_of: GenerationOf,
-    body_of: BodyOf,
+    new_database_url: Callable[[str], str], database_kind: str
 ) -> None:
     """Minutes add up to hours and days, folded or not."""
     url = new_database_url(database_kind)
@@ -697,16 +693,14 @@ def test_what_is_refused_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_rejected_spans_are_an_error(
-    client: Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_rejected_spans_are_an_error(client: Client) -> None:
     """A span that the collector could not store is not lost in silence."""
     body = body_of([encode(generation_of(0))])
     with pytest.raises(ClientError, match="1 spans were rejected: 1 × trace_id: wanted 16 bytes"):
         client.post_traces(body)
 
 
-def test_pages_are_followed(client: Client, generation_of: GenerationOf, body_of: BodyOf) -> None:
+def test_pages_are_followed(client: Client) -> None:
     """More than a page of generations and of scores come complete and in order."""
     many = [generation_of(n, rollout="many") for n in range(1000, 2010)]
     given = [score(generation, "m", value=0.5) for generation in many]
@@ -784,9 +778,7 @@ def test_a_local_database_that_cannot_be_opened_is_one_line(tmp_path: Any) -> No
         Client.local(f"sqlite:///{tmp_path}/no/x.db")
 
 
-def test_a_local_client_keeps_what_was_posted(
-    database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_local_client_keeps_what_was_posted(database_url: str) -> None:
     """Closing ends the writer; the next client finds everything."""
     before = writers()
     for _ in range(2):

@@ -2,24 +2,25 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
+from collector_in_process import http_of
 from hypothesis import given
 from hypothesis import strategies as st
-from otlp_bodies import export_request, logs_request
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of, export_request, logs_request
 
 from collector.client import Client
 from collector.content import DROP, ContentPolicy, Redactor, checksums, redaction_file, shipped
-from collector.contract import Content, Generation, Span, encode
+from collector.contract import Content, Span, encode
 from collector.errors import SettingsError
 from collector.settings import Settings
 
 REDACTOR = Redactor(shipped())
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 @pytest.mark.parametrize(
@@ -194,12 +195,7 @@ def test_much_json_with_little_to_replace_stays() -> None:
     assert json.loads(redacted) == [*document, "[redacted:email]"]
 
 
-def test_without_capture_text_is_dropped_and_numbers_stay(
-    database_url: str,
-    http_of: Callable[..., "httpx.Client"],
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> None:
+def test_without_capture_text_is_dropped_and_numbers_stay(database_url: str) -> None:
     """By our names and by those of other conventions, of whatever type; the message goes too."""
     span = encode(generation_of(1, content=Content(input_messages="PLANTED", reference="PLANTED")))
     more = {
@@ -253,11 +249,7 @@ def test_without_capture_text_is_dropped_and_numbers_stay(
         assert not file.exists() or b"PLANTED" not in file.read_bytes()
 
 
-def test_captured_text_is_redacted_before_it_is_stored(
-    http: httpx.Client,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> None:
+def test_captured_text_is_redacted_before_it_is_stored(http: httpx.Client) -> None:
     """The API returns the kind of a redacted value in its place."""
     content = Content(
         output_messages='[{"content":"ask bob@x.com"}]', context=("call +49 30 1234567",)
@@ -275,11 +267,7 @@ def test_captured_text_is_redacted_before_it_is_stored(
     ("answer", "kept"), [("no address", "17,4111,1111,1111,1111,2"), ("ask bob@x.com", None)]
 )
 def test_token_ids_go_with_the_first_redaction(
-    http: httpx.Client,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-    answer: str,
-    kept: str | None,
+    http: httpx.Client, answer: str, kept: str | None
 ) -> None:
     """Ids of tokens would spell out what the text no longer says; their digits are no card's."""
     content = Content(
@@ -346,7 +334,7 @@ def test_an_unusable_redaction_file_is_named_with_its_key(
 
 
 def test_calls_results_and_tools_are_redacted_and_stay_json(
-    new_database_url: Callable[[str], str], generation_of: Callable[..., Generation]
+    new_database_url: Callable[[str], str],
 ) -> None:
     """Arguments, results and definitions are text as any other, and evaluators can read them."""
     mail = "bob@mail.example.com"

@@ -6,30 +6,28 @@ import os
 import pty
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
+from commands import command_of
+from made_generations import generation_of
 from otlp_bodies import received
 from typer.testing import CliRunner
 
-from collector.contract import Arm, Generation, encode
+from collector.contract import Arm, encode
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store
 from collector.store.tables import metadata
 from draftgate.commands import app
 
-CommandOf = Callable[..., list[str]]
-GenerationOf = Callable[..., Generation]
 DAY_S = 86_400
 
 
 @pytest.fixture
-def filled(
-    any_database_url: str, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+def filled(any_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Fill a database with two pairs that came three days ago and one of today."""
     real = time.time
     with contextlib.closing(Store.open(any_database_url)) as store:
@@ -114,7 +112,7 @@ def test_retention_asks_says_and_deletes(filled: str) -> None:
     assert run("db", "vacuum", "--database", filled).exit_code == 0
 
 
-def test_retention_asks_on_a_terminal(command_of: CommandOf, filled: str) -> None:
+def test_retention_asks_on_a_terminal(filled: str) -> None:
     """Anything but yes leaves all as it is."""
     arguments = ("db", "retention", "--spans", "2d", "--database", filled)
     for answer, left in (("n", 6), ("y", 2)):
@@ -151,7 +149,7 @@ def test_unusable_durations_are_one_line(
     assert done.stderr.count("\n") == 1
 
 
-def test_vacuum_gives_space_back(database_url: str, generation_of: GenerationOf) -> None:
+def test_vacuum_gives_space_back(database_url: str) -> None:
     """An SQLite file from which all was deleted shrinks."""
     with contextlib.closing(Store.open(database_url)) as store:
         made = [encode(generation_of(n)) for n in range(1, 2000)]

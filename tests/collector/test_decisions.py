@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from collector_in_process import http_of
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
 from sqlalchemy import update
 from stored_keys import add_key
@@ -127,9 +128,7 @@ def test_hooks_read_the_status(
 
 
 @pytest.mark.parametrize("query", ["max_age_s=0", "max_age_s=nan", "max_age_s=x", "max_age_s=1e9"])
-def test_an_unusable_age_is_refused(
-    http_of: Callable[[Settings], Any], database_url: str, query: str
-) -> None:
+def test_an_unusable_age_is_refused(database_url: str, query: str) -> None:
     """422 names the parameter."""
     with http_of(Settings(database_url=database_url)) as http:
         answer = http.get(f"{PATH}?{query}")

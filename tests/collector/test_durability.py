@@ -10,32 +10,32 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from collector_in_process import http_of
+from commands import command_of
 from google.rpc.status_pb2 import Status
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 from sqlite_database import locked, trace_ids
 from waiting import until, until_queued
 
-from collector.contract import Generation, Span, encode
+from collector.contract import encode
 from collector.settings import Settings
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
 Serve = Callable[..., Any]
-HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
 
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 QUICK = {"DRAFTGATE_BUSY_TIMEOUT_S": "0.2"}
 SENDERS = 4
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_acknowledged_is_lost_to_sigkill(
-    seed: int, serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+    seed: int, serve: Serve, database_url: str
 ) -> None:
     """Killed at a random moment under load, the server has stored all that it acknowledged."""
     server = serve(database_url)
@@ -65,9 +65,7 @@ def test_nothing_acknowledged_is_lost_to_sigkill(
     assert len(stored) % 10 == 0
 
 
-def test_sigterm_answers_what_was_sent_and_exits_0(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_sigterm_answers_what_was_sent_and_exits_0(serve: Serve, database_url: str) -> None:
     """A request that waits for a lock while the server is asked to stop is stored and answered."""
     server = serve(database_url)
     body = body_of([encode(generation_of(1))])
@@ -89,9 +87,7 @@ def test_sigterm_answers_what_was_sent_and_exits_0(
     assert len(trace_ids(database_url)) == 1
 
 
-def test_a_locked_database_is_503_and_then_works(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_locked_database_is_503_and_then_works(serve: Serve, database_url: str) -> None:
     """While another process writes, senders are told to come again, and reads go on."""
     server = serve(database_url, env=QUICK)
     body = body_of([encode(generation_of(1))])
@@ -108,9 +104,7 @@ def test_a_locked_database_is_503_and_then_works(
     assert server.stop() == 0
 
 
-def test_a_full_disk_is_503_and_then_works(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_full_disk_is_503_and_then_works(serve: Serve, database_url: str) -> None:
     """With no room to write the server answers and lives; with room again it stores."""
     server = serve(database_url)
     with httpx.Client(base_url=server.url) as http:
@@ -131,9 +125,7 @@ def test_a_full_disk_is_503_and_then_works(
     assert len(trace_ids(database_url)) == 400
 
 
-def test_a_full_database_is_503(
-    database_url: str, http_of: HttpOf, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_full_database_is_503(database_url: str) -> None:
     """SQLite's own "full" says to free some space, and nothing of the request is stored."""
     with http_of(Settings(database_url=database_url)) as http:
         store = http._transport._app.state.collector.store  # type: ignore[attr-defined]
@@ -152,9 +144,7 @@ def test_a_full_database_is_503(
     assert trace_ids(database_url) == set()
 
 
-def test_a_database_that_was_deleted_is_503(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_database_that_was_deleted_is_503(serve: Serve, database_url: str) -> None:
     """Nothing is acknowledged into a file that no longer has a name."""
     server = serve(database_url)
     for file in Path(database_url.removeprefix("sqlite:///")).parent.iterdir():
@@ -170,9 +160,7 @@ def test_a_database_that_was_deleted_is_503(
     assert server.process.returncode == 0
 
 
-def test_a_full_queue_is_503_and_then_works(
-    database_url: str, http_of: HttpOf, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_full_queue_is_503_and_then_works(database_url: str) -> None:
     """While as much waits as the queue may hold, senders are told to come again."""
     bodies = [body_of([encode(generation_of(n))]) for n in range(1, 7)]
     settings = Settings(database_url=database_url, max_queue_bytes=len(bodies[0]) * 2)
@@ -197,9 +185,7 @@ def test_a_full_queue_is_503_and_then_works(
         assert http.post("/v1/traces", content=bodies[5], headers=PROTOBUF).status_code == 200
 
 
-def test_a_full_queue_refuses_before_the_body_is_sent(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_full_queue_refuses_before_the_body_is_sent(serve: Serve, database_url: str) -> None:
     """A sender that looks for an answer is spared the sending; the log says it once, not each time.
 
     The connection that was refused on is good for what is sent next, and so is what is sent.
@@ -237,18 +223,14 @@ def test_a_full_queue_refuses_before_the_body_is_sent(
     assert "status=503" not in log
 
 
-def test_a_body_larger_than_the_queue_is_stored_alone(
-    database_url: str, http_of: HttpOf, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_body_larger_than_the_queue_is_stored_alone(database_url: str) -> None:
     """A queue that is set too small slows senders down, but shuts none out for good."""
     body = body_of([encode(generation_of(1))])
     with http_of(Settings(database_url=database_url, max_queue_bytes=1)) as http:
         assert http.post("/v1/traces", content=body, headers=PROTOBUF).status_code == 200
 
 
-def test_a_read_only_database_is_one_line_and_exit_2(
-    database_url: str, serve: Serve, command_of: Callable[..., list[str]]
-) -> None:
+def test_a_read_only_database_is_one_line_and_exit_2(database_url: str, serve: Serve) -> None:
     """A server that could store nothing does not start."""
     assert serve(database_url).stop() == 0
     file = Path(database_url.removeprefix("sqlite:///"))
@@ -268,9 +250,7 @@ def test_a_read_only_database_is_one_line_and_exit_2(
     )
 
 
-def test_many_processes_may_write_one_database(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_many_processes_may_write_one_database(serve: Serve, database_url: str) -> None:
     """Two servers on one file store everything once, whatever both are sent."""
     servers = [serve(database_url), serve(database_url)]
 

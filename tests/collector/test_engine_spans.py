@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chdb_processes import run_steps
+from made_generations import generation_of
 from otlp_bodies import received
 from sqlalchemy import func, select
 
@@ -18,7 +19,6 @@ from collector.settings import Settings
 from collector.store import Batch, Store, generations, rollouts, rollup_check
 from collector.store.tables import engine_span
 
-GenerationOf = Callable[..., Generation]
 ENGINE = {
     "gen_ai.latency.time_to_first_token": 0.07,
     "gen_ai.latency.time_in_queue": 0.01,
@@ -71,7 +71,7 @@ def waiting(store: Store) -> int:
 
 @pytest.mark.parametrize("engine_first", [True, False])
 def test_whichever_arrives_first_there_is_one_generation(
-    store: Store, generation_of: GenerationOf, *, engine_first: bool
+    store: Store, *, engine_first: bool
 ) -> None:
     """The engine's times fill fields that the client cannot know, and count in rollups once."""
     client = generation_of(1, service_name=None)
@@ -122,7 +122,7 @@ def counted(store: Store) -> tuple[int | None, ...]:
 @pytest.mark.parametrize("engine_first", [True, False])
 @pytest.mark.parametrize("failed", [None, "timeout"])
 def test_the_engines_counts_are_the_generations(
-    store: Store, generation_of: GenerationOf, failed: str | None, *, engine_first: bool
+    store: Store, failed: str | None, *, engine_first: bool
 ) -> None:
     """A client that reads no acceptance gets it from the engine's span, counted in rollups once."""
     client = generation_of(1, service_name=None, speculation=None, error_type=failed)
@@ -146,7 +146,7 @@ def test_the_engines_counts_are_the_generations(
     ids=["client counts", "client counts wrongly", "several choices", "engine counts wrongly"],
 )
 def test_counts_that_are_not_of_this_answer_stay_out(
-    store: Store, generation_of: GenerationOf, client: dict[str, Any], engine: dict[str, Any]
+    store: Store, client: dict[str, Any], engine: dict[str, Any]
 ) -> None:
     """The client's own counts stand, and one choice's are not those of all."""
     sent = generation_of(1, service_name=None, **client)
@@ -156,9 +156,7 @@ def test_counts_that_are_not_of_this_answer_stay_out(
     counted(store)
 
 
-def test_many_joined_counts_stay_with_their_answers(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_many_joined_counts_stay_with_their_answers(store: Store) -> None:
     """One commit joins several engine spans, each to its own client's generation."""
     clients = [generation_of(n, service_name=None, speculation=None) for n in (1, 2)]
     engines = [
@@ -178,7 +176,7 @@ def test_many_joined_counts_stay_with_their_answers(
     assert counted(store) == (None, 16, 1)
 
 
-def test_what_the_client_said_itself_stays(store: Store, generation_of: GenerationOf) -> None:
+def test_what_the_client_said_itself_stays(store: Store) -> None:
     """A time that the client's span has is not replaced by the engine's."""
     client = generation_of(1, server_ttft_s=0.2, service_name=None)
     write(store, encode(client), engine_span_of(client))
@@ -186,9 +184,7 @@ def test_what_the_client_said_itself_stays(store: Store, generation_of: Generati
     assert (found.server_ttft_s, found.queue_s) == (0.2, 0.01)
 
 
-def test_spans_between_lead_to_the_nearest_generation(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_spans_between_lead_to_the_nearest_generation(store: Store) -> None:
     """Of two generations in a trace, the one above the engine's span is its client."""
     client, other = (
         generation_of(n, trace_id="a" * 32, service_name=None, prompt_id=f"p{n}") for n in (1, 2)
@@ -206,9 +202,7 @@ def test_spans_between_lead_to_the_nearest_generation(
     assert [found.queue_s for found in stored(store)] == [0.01, None]
 
 
-def test_a_request_without_a_clients_span_counts_in_the_end(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_a_request_without_a_clients_span_counts_in_the_end(store: Store) -> None:
     """Behind a gateway nobody instrumented, the engine's span is all there is of the request."""
     attributes = ENGINE | {"draftgate.rollout": "k4", "draftgate.arm": "candidate"}
     write(store, engine_span_of(generation_of(1), attributes=attributes))
@@ -224,7 +218,7 @@ def test_a_request_without_a_clients_span_counts_in_the_end(
 _LATER = """
 import os, signal, sys
 sys.path[:0] = ["tests/collector", "tests/support"]
-from conftest import make_generation
+from made_generations import generation_of
 from test_engine_spans import engine_span_of, stored, waiting
 from collector.contract import encode
 from collector.settings import Settings
@@ -237,7 +231,7 @@ from otlp_bodies import received
 
 place, place_of = sys.argv[3], {"insert": "rollup_delta", "alter": "generation"}
 store = Store.open(sys.argv[1], analytics_url=sys.argv[2])
-client = make_generation(1, service_name=None)
+client = generation_of(1, service_name=None)
 if place != "none":
     store.write(Batch(spans=prepare(received([encode(client)]))))
 

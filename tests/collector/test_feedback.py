@@ -1,16 +1,14 @@
 """Feedback: posted by applications, read with its comments by those who may."""
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx
 import pytest
+from made_generations import generation_of
+from otlp_bodies import body_of
 
 from collector.client import Client
-from collector.contract import Feedback, FeedbackKind, Generation, Span, encode
-
-GenerationOf = Callable[..., Generation]
-BodyOf = Callable[[Iterable[Span]], bytes]
+from collector.contract import Feedback, FeedbackKind, encode
 
 
 def given(number: int = 1, **fields: Any) -> Feedback:
@@ -24,9 +22,7 @@ def given(number: int = 1, **fields: Any) -> Feedback:
     return Feedback(**(values | fields))
 
 
-def test_feedback_is_read_as_posted_and_the_last_one_counts(
-    any_database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_feedback_is_read_as_posted_and_the_last_one_counts(any_database_url: str) -> None:
     """Once for each kind and source; before its span has come too; comments on request."""
     every = [
         given(1, comment="wrong ☃ price"),
@@ -45,9 +41,7 @@ def test_feedback_is_read_as_posted_and_the_last_one_counts(
         assert {one.comment for one in client.feedback("k4")} == {None}
 
 
-def test_comments_are_dropped_or_redacted_as_content_is(
-    database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_comments_are_dropped_or_redacted_as_content_is(database_url: str) -> None:
     """Without capture no text is stored; with it, addresses are replaced."""
     for capture in (False, True):
         with Client.local(database_url, capture_content=capture) as client:
@@ -58,9 +52,7 @@ def test_comments_are_dropped_or_redacted_as_content_is(
             assert "ann@" not in str(kept.comment)
 
 
-def test_feedback_comes_in_pages(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_feedback_comes_in_pages(http: httpx.Client) -> None:
     """Page by page everything comes once."""
     numbers = range(1, 8)
     http.post(
@@ -92,9 +84,7 @@ def test_feedback_comes_in_pages(
     assert len(seen) == len(set(seen)) == len(document)
 
 
-def test_feedback_on_the_newest_generations_alone(
-    any_database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_feedback_on_the_newest_generations_alone(any_database_url: str) -> None:
     """Only on this many newest generations of the rollout; on all if there are fewer."""
     with Client.local(any_database_url) as client:
         client.post_traces(body_of([encode(generation_of(n)) for n in (1, 2)]))

@@ -1,6 +1,6 @@
 """Every route of the OpenAPI document, with valid and invalid requests."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,13 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
+from otlp_bodies import body_of
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.failures import FailureGroup
 
-from collector.contract import Generation, Span, encode
+from collector.contract import encode
 
 load_all_checks()
 EXAMPLES = 25
@@ -26,12 +28,7 @@ CHECKED = [
 
 
 @pytest.fixture(scope="module")
-def api_schema(
-    module_serve: Callable[..., Any],
-    tmp_path_factory: pytest.TempPathFactory,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> Any:
+def api_schema(module_serve: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Serve a few generations, and read the document that describes the API."""
     folder: Path = tmp_path_factory.mktemp("fuzz")
     server = module_serve(f"sqlite:///{folder / 'draftgate.db'}")

@@ -4,7 +4,7 @@ import gzip
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import httpx
@@ -12,17 +12,15 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from otlp_bodies import PROTOBUF, body_of, json_of
 
-from collector.contract import AttributeValue, Generation, Span, SpanStatus, attributes, encode
+from collector.contract import AttributeValue, Span, SpanStatus, attributes, encode
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
-
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
 MIB = 2**20
 EPOCH, YEAR_2100 = 1, 4_102_444_800_000_000_000
@@ -186,9 +184,7 @@ def witness(http: httpx.Client) -> Witness:
 
 
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
-def test_what_is_stored_is_what_was_answered(
-    encoding: str, witness: Witness, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_what_is_stored_is_what_was_answered(encoding: str, witness: Witness) -> None:
     """Any ids, clocks, types and depths: refused, or stored except the rejected spans."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
 
@@ -212,9 +208,7 @@ def test_what_is_stored_is_what_was_answered(
 
 
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
-def test_a_truncated_body_is_refused_or_whole(
-    encoding: str, witness: Witness, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_a_truncated_body_is_refused_or_whole(encoding: str, witness: Witness) -> None:
     """A truncated body stores its complete spans, or nothing."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
 
@@ -246,9 +240,7 @@ def test_a_truncated_body_is_refused_or_whole(
     send()
 
 
-def test_wrong_types_in_json_are_refused_as_a_whole(
-    witness: Witness, generation_of: GenerationOf, json_of: BodyOf
-) -> None:
+def test_wrong_types_in_json_are_refused_as_a_whole(witness: Witness) -> None:
     """A JSON node replaced by a value of another type makes a 400 that stores nothing, or a 200."""
 
     @BOUNDED
@@ -282,9 +274,7 @@ def places(document: Any) -> Iterable[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
 @pytest.mark.parametrize("name", ["free.text", attributes.GEN_AI_INPUT_MESSAGES])
-def test_a_string_of_10_mib_is_stored_whole(
-    encoding: str, name: str, witness: Witness, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_a_string_of_10_mib_is_stored_whole(encoding: str, name: str, witness: Witness) -> None:
     """Large is not wrong: within the body's limit a string comes back as sent."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
     long = "naïve ☃ " * (10 * MIB // 8)
@@ -297,9 +287,7 @@ def test_a_string_of_10_mib_is_stored_whole(
 
 
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
-def test_a_body_beyond_the_limit_is_413(
-    encoding: str, witness: Witness, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_a_body_beyond_the_limit_is_413(encoding: str, witness: Witness) -> None:
     """Forty mebibytes of one string are refused, and the collector goes on."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
     fields = {"trace": 0, "span": 0, "name": "s", "start_unix_ns": 1, "end_unix_ns": 2}
@@ -310,7 +298,7 @@ def test_a_body_beyond_the_limit_is_413(
     assert witness.stored == 1
 
 
-def test_every_refusal_says_why(witness: Witness, generation_of: GenerationOf) -> None:
+def test_every_refusal_says_why(witness: Witness) -> None:
     """A span beyond the clocks is rejected with its reason; one that runs backwards is kept."""
     template = encode(generation_of(1)).attributes
     fields = {"trace": 0, "name": "s", "attributes": template}

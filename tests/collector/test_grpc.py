@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,19 @@ import grpc
 import httpx
 import psutil
 import pytest
+from commands import command_of
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
+from made_generations import generation_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from otlp_bodies import export_request, logs_request, metrics_request
+from otlp_bodies import body_of, export_request, logs_request, metrics_request
 from sqlite_database import locked, trace_ids
 from waiting import until, until_queued
 
 from collector.client import Client
-from collector.contract import Generation, Span, encode
-from collector.settings import Settings
+from collector.contract import encode
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
 Serve = Callable[..., Any]
-HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
 
 MIB = 1024 * 1024
 SERVICES = {"traces": "trace.v1.Trace", "logs": "logs.v1.Logs", "metrics": "metrics.v1.Metrics"}
@@ -64,7 +62,7 @@ def code_of(export: Callable[..., bytes], *arguments: Any) -> grpc.StatusCode | 
     return None
 
 
-def bodies(generation_of: GenerationOf) -> dict[str, Any]:
+def bodies() -> dict[str, Any]:
     """Return a request of each signal, all of which are stored."""
     ids = {"trace_id": b"t" * 16, "span_id": b"s" * 8}
     result = {
@@ -83,12 +81,10 @@ def bodies(generation_of: GenerationOf) -> dict[str, Any]:
     }
 
 
-def test_what_grpc_stores_is_what_http_stores(
-    serve: Serve, database_url: str, generation_of: GenerationOf
-) -> None:
+def test_what_grpc_stores_is_what_http_stores(serve: Serve, database_url: str) -> None:
     """The same bytes sent both ways are stored once, and one that a span rejects is named."""
     server = serve(database_url)
-    requests = bodies(generation_of)
+    requests = bodies()
     rejected = requests["traces"].resource_spans[0].scope_spans[0].spans.add(name="no ids")
     with exporting(server) as export, httpx.Client(base_url=server.url) as http:
         for sent, request in requests.items():
@@ -112,17 +108,14 @@ def test_what_grpc_stores_is_what_http_stores(
 
 @pytest.mark.parametrize("sent", SERVICES)
 def test_a_truncated_body_is_the_senders_fault(
-    sent: str,
-    module_serve: Serve,
-    tmp_path_factory: pytest.TempPathFactory,
-    generation_of: GenerationOf,
+    sent: str, module_serve: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Cut at every seventh byte, over HTTP and gRPC, in both encodings and gzipped: never a 5xx."""
     server = module_serve(f"sqlite:///{tmp_path_factory.mktemp('cut') / 'x.db'}")
-    body = bodies(generation_of)[sent].SerializeToString()
+    body = bodies()[sent].SerializeToString()
     from google.protobuf import json_format
 
-    as_json = json_format.MessageToJson(bodies(generation_of)[sent]).encode()
+    as_json = json_format.MessageToJson(bodies()[sent]).encode()
     seen = set()
     with exporting(server) as export, httpx.Client(base_url=server.url) as http:
         for whole, type_, coding in (
@@ -184,9 +177,7 @@ def test_garbage_is_an_invalid_argument(serve: Serve, database_url: str) -> None
         assert (status.code, status.message) == (3, error.details())
 
 
-def test_a_locked_database_is_unavailable_and_then_works(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_locked_database_is_unavailable_and_then_works(serve: Serve, database_url: str) -> None:
     """Senders are told when to come again, as the SDKs and as gRPC read it."""
     server = serve(database_url, env={"DRAFTGATE_BUSY_TIMEOUT_S": "0.2"})
     body = body_of([encode(generation_of(1))])
@@ -202,9 +193,7 @@ def test_a_locked_database_is_unavailable_and_then_works(
         assert export(body) == b""
 
 
-def test_a_full_queue_is_unavailable(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_a_full_queue_is_unavailable(serve: Serve, database_url: str) -> None:
     """What HTTP holds in the queue leaves gRPC no room, and what fitted is stored."""
     body = body_of([encode(generation_of(1))])
     server = serve(database_url, env={"DRAFTGATE_MAX_QUEUE_BYTES": str(len(body) + 1)})
@@ -227,9 +216,7 @@ def test_a_full_queue_is_unavailable(
     assert answers == [200]
 
 
-def test_sigterm_loses_nothing_acknowledged(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_sigterm_loses_nothing_acknowledged(serve: Serve, database_url: str) -> None:
     """Exports in flight are answered and stored; later ones are told to come again."""
     server = serve(database_url)
     acknowledged: set[str] = set()
@@ -261,9 +248,7 @@ def test_sigterm_loses_nothing_acknowledged(
     assert acknowledged - trace_ids(database_url) == set()
 
 
-def test_an_export_that_waits_at_sigterm_is_answered(
-    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_an_export_that_waits_at_sigterm_is_answered(serve: Serve, database_url: str) -> None:
     """It waits for a lock while the server is asked to stop; it is stored, then answered."""
     server = serve(database_url)
     answers: list[bytes] = []
@@ -282,9 +267,7 @@ def test_an_export_that_waits_at_sigterm_is_answered(
     assert len(trace_ids(database_url)) == 1
 
 
-def test_a_port_in_use_is_one_line_and_no_database(
-    command_of: Callable[..., list[str]], database_url: str
-) -> None:
+def test_a_port_in_use_is_one_line_and_no_database(database_url: str) -> None:
     """Exit code 2, and both ways out are named."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
@@ -306,12 +289,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
 @pytest.mark.parametrize(
     ("options", "env"), [(["--no-grpc"], {}), ([], {"DRAFTGATE_GRPC_PORT": "off"})]
 )
-def test_grpc_can_be_left_out(
-    options: list[str],
-    env: dict[str, str],
-    command_of: Callable[..., list[str]],
-    database_url: str,
-) -> None:
+def test_grpc_can_be_left_out(options: list[str], env: dict[str, str], database_url: str) -> None:
     """The server then listens on one port alone, and says nothing of gRPC."""
     process = subprocess.Popen(
         command_of("serve", "--database", database_url, "--port", "0", *options),
@@ -363,12 +341,12 @@ def half_message(address: str) -> socket.socket:
 
 @pytest.mark.slow
 def test_half_messages_and_silent_connections_keep_nobody_out(
-    serve: Serve, database_url: str, generation_of: GenerationOf
+    serve: Serve, database_url: str
 ) -> None:
     """Whoever sends a whole message is answered, however many do not; the silent are closed."""
     server = serve(database_url)
     host, port = server.grpc.rsplit(":", 1)
-    body = bodies(generation_of)["traces"].SerializeToString()
+    body = bodies()["traces"].SerializeToString()
     with contextlib.ExitStack() as stack:
         silent = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
         for _ in range(300):

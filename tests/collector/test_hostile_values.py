@@ -3,19 +3,20 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from otlp_bodies import export_request, received
+from collector_in_process import http_of
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, export_request, received
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 
-from collector.contract import Generation, Span, encode
+from collector.contract import Span, encode
 from collector.ingest.preparation import prepare
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
@@ -23,9 +24,7 @@ from collector.settings import Settings
 from collector.store import Batch, Store, payload
 from collector.store.postgres import partitions
 
-GenerationOf = Callable[..., Generation]
 LONG = secrets.token_hex(5000)  # random, for PostgreSQL compresses what it puts into an index
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +78,7 @@ def body_of(*spans: Span) -> bytes:
     return body
 
 
-def test_nul_in_any_text_is_stored(
-    either_url: str, generation_of: GenerationOf, http_of: Any
-) -> None:
+def test_nul_in_any_text_is_stored(either_url: str) -> None:
     """PostgreSQL's text has no character 0; a span that has it everywhere is stored there too."""
     generation = generation_of(
         1,
@@ -116,7 +113,7 @@ def test_nul_in_any_text_is_stored(
 @pytest.mark.parametrize("name", ["rollout", "cohort", "prompt_id"])
 @pytest.mark.parametrize("value", [LONG, "a\0b"])
 def test_a_name_that_no_index_can_hold_is_flagged_and_harms_no_other(
-    either_url: str, generation_of: GenerationOf, name: str, value: str
+    either_url: str, name: str, value: str
 ) -> None:
     """Stored without that name, in one transaction with a span beside it."""
     with opened(either_url) as store:
@@ -219,7 +216,7 @@ def test_what_can_never_be_stored_is_no_reason_to_wait(postgres_url: str) -> Non
         connection.execute(sa.text("INSERT INTO pair_count VALUES (:name, 1)"), {"name": LONG})
 
 
-def test_of_an_attribute_sent_twice_the_last_counts(generation_of: GenerationOf) -> None:
+def test_of_an_attribute_sent_twice_the_last_counts() -> None:
     """In the row, in its flags, and in the stored span."""
     request = export_request([encode(generation_of(1, cohort="first", route="first"))])
     (span,) = request.resource_spans[0].scope_spans[0].spans
@@ -233,9 +230,7 @@ def test_of_an_attribute_sent_twice_the_last_counts(generation_of: GenerationOf)
     assert payload.unpack(rows.span[-1]).attributes["draftgate.cohort"] == 3
 
 
-def test_spans_sent_again_are_told_apart_without_a_query_for_each(
-    either_url: str, generation_of: GenerationOf
-) -> None:
+def test_spans_sent_again_are_told_apart_without_a_query_for_each(either_url: str) -> None:
     """A sender that comes again with its whole batch holds the writer up no longer than before."""
     with opened(either_url) as store:
         spans = [encode(generation_of(number)) for number in range(1, 1001)]
@@ -248,9 +243,7 @@ def test_spans_sent_again_are_told_apart_without_a_query_for_each(
         assert len(statements) < 30
 
 
-def test_a_new_day_waits_for_no_reader(
-    postgres_url: str, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_day_waits_for_no_reader(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first write of a day makes its partitions while a long export is under way."""
     with opened(postgres_url, busy_timeout_s=0.5) as store:
         store.write(batch_of(encode(generation_of(1))))

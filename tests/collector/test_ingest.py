@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 
 import pytest
+from made_generations import generation_of
 from otlp_bodies import received
 
 from collector.contract import Generation, Score, encode
@@ -12,8 +12,6 @@ from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
 from collector.store import Batch, Store, sizes
-
-GenerationOf = Callable[..., Generation]
 
 
 def batch_of(generation: Generation) -> Batch:
@@ -26,7 +24,7 @@ def spans_in(store: Store) -> int:
 
 
 def test_a_request_that_breaks_the_writer_fails_alone(
-    database_url: str, generation_of: GenerationOf, caplog: pytest.LogCaptureFixture
+    database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Requests of one transaction do not share the fault of one, and the thread goes on."""
     impossible = Score(
@@ -58,9 +56,7 @@ def test_a_request_that_breaks_the_writer_fails_alone(
     assert [record.message for record in caplog.records] == ["a request could not be stored"]
 
 
-def test_stopping_writes_what_is_pending_and_takes_no_more(
-    database_url: str, generation_of: GenerationOf
-) -> None:
+def test_stopping_writes_what_is_pending_and_takes_no_more(database_url: str) -> None:
     """Everything accepted before the stop is durable; what comes after is told to come again."""
 
     async def scenario(ingest: Ingest) -> None:
@@ -79,9 +75,7 @@ def test_stopping_writes_what_is_pending_and_takes_no_more(
         assert spans_in(store) == 49
 
 
-def test_a_waiter_that_went_away_is_not_written(
-    database_url: str, generation_of: GenerationOf
-) -> None:
+def test_a_waiter_that_went_away_is_not_written(database_url: str) -> None:
     """A request that was given up before its turn leaves nothing, and the others get theirs."""
 
     async def scenario(ingest: Ingest) -> None:

@@ -1,17 +1,18 @@
 """Redacted values stay apart: equal ones have equal tokens, made with a secret key."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from otlp_bodies import export_request
+from made_generations import generation_of
+from otlp_bodies import body_of, export_request
 
 from collector.client import Client
 from collector.content import ContentPolicy, Pattern, Redactor, shipped
-from collector.contract import Content, Generation, encode
+from collector.contract import Content, encode
 from collector.errors import SettingsError
 from collector.settings import from_environment
 
@@ -68,7 +69,7 @@ def test_names_show_only_the_kind() -> None:
     assert policy.apply_message("for a@b.de") == f"for {KEYED.text('a@b.de')}"
 
 
-def _stored(url: str, generation_of: Callable[..., Generation], number: int, text: str) -> str:
+def _stored(url: str, number: int, text: str) -> str:
     """Post an answer to the collector of a database, and return it as it is stored."""
     content = Content(output_messages=json.dumps([{"content": text}]))
     with Client.local(url, capture_content=True) as client:
@@ -82,34 +83,29 @@ def _stored(url: str, generation_of: Callable[..., Generation], number: int, tex
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_tokens_outlive_the_collector(
-    kind: str,
-    new_database_url: Callable[[str], str],
-    generation_of: Callable[..., Generation],
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, new_database_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a configured key the store's own makes them; another store has another key."""
     monkeypatch.delenv("DRAFTGATE_REDACTION_KEY", raising=False)
     url, another = new_database_url(kind), new_database_url(kind)
     texts = (NUMBER, OTHER, NUMBER, "a@b.de", "a@b.de")
-    first = [_stored(url, generation_of, n, text) for n, text in enumerate(texts, 1)]
+    first = [_stored(url, n, text) for n, text in enumerate(texts, 1)]
     assert first[0] == first[2] != first[1]
     assert first[3] == first[4]
     assert all(text.startswith(("call [redacted:phone:", "[redacted:email:")) for text in first)
-    others = [_stored(another, generation_of, n, text) for n, text in enumerate(texts, 1)]
+    others = [_stored(another, n, text) for n, text in enumerate(texts, 1)]
     assert others != first
 
 
 def test_a_configured_key_makes_the_tokens_of_every_store(
-    new_database_url: Callable[[str], str],
-    generation_of: Callable[..., Generation],
-    monkeypatch: pytest.MonkeyPatch,
+    new_database_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The key is in no database: a copy of one alone cannot be searched by guesses."""
     found = []
     for key in ("0f" * 32, "0f" * 32, "e1" * 32):
         monkeypatch.setenv("DRAFTGATE_REDACTION_KEY", key)
         url = new_database_url("sqlite")
-        found.append([_stored(url, generation_of, n, t) for n, t in enumerate((NUMBER, OTHER), 1)])
+        found.append([_stored(url, n, t) for n, t in enumerate((NUMBER, OTHER), 1)])
     assert found[0] == found[1]
     assert found[2] != found[0]
 
@@ -124,11 +120,7 @@ def test_a_key_that_could_be_guessed_is_refused() -> None:
     assert str(settings.redaction_key) not in repr(settings)
 
 
-def test_spans_and_scores_of_one_collector_share_tokens(
-    http: httpx.Client,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[object]], bytes],
-) -> None:
+def test_spans_and_scores_of_one_collector_share_tokens(http: httpx.Client) -> None:
     """Passages, answers and a judge's explanation name one number by one token."""
     content = Content(
         output_messages=json.dumps([{"content": NUMBER}]), context=(f"Please {NUMBER}.", OTHER)

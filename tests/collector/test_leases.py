@@ -9,12 +9,14 @@ from typing import Any
 
 import httpx
 import pytest
-from otlp_bodies import received
+from collector_in_process import http_of
+from made_generations import generation_of
+from otlp_bodies import body_of, received
 from sqlalchemy import func, select, update
 
 from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client, ClientError
-from collector.contract import Arm, Generation, LeasedEvaluator, LeaseRequest, Score, encode
+from collector.contract import Arm, LeasedEvaluator, LeaseRequest, Score, encode
 from collector.errors import ConflictError, NotFoundError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
@@ -23,8 +25,6 @@ from collector.store.tables import evaluation_lease, generation
 
 JSON = {"Content-Type": "application/json"}
 
-GenerationOf = Callable[..., Generation]
-HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
 WANTED = LeaseRequest(
     rollout="k4",
     worker="w",
@@ -36,18 +36,16 @@ WANTED = LeaseRequest(
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store(
-    request: pytest.FixtureRequest,
-    new_database_url: Callable[[str], str],
-    generation_of: GenerationOf,
+    request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
 ) -> Iterator[Store]:
     """Open a database of each kind that holds five pairs, and a generation of another rollout."""
     with contextlib.closing(Store.open(new_database_url(request.param))) as opened:
-        write(opened, generation_of, range(2, 12))
-        write(opened, generation_of, range(20, 21), rollout="other")
+        write(opened, range(2, 12))
+        write(opened, range(20, 21), rollout="other")
         yield opened
 
 
-def write(store: Store, generation_of: GenerationOf, numbers: range, **fields: Any) -> None:
+def write(store: Store, numbers: range, **fields: Any) -> None:
     made = [
         encode(generation_of(n, **({"arm": list(Arm)[n % 2], "prompt_id": f"p{n // 2}"} | fields)))
         for n in numbers
@@ -84,13 +82,13 @@ def test_a_rollout_is_handed_out_once_in_the_order_of_arrival(store: Store) -> N
     ]
 
 
-def test_what_arrives_later_is_handed_out_next(store: Store, generation_of: GenerationOf) -> None:
+def test_what_arrives_later_is_handed_out_next(store: Store) -> None:
     """A pair is complete with the later of its sides, whichever lease that is in."""
     while take(store):
         pass
-    write(store, generation_of, range(12, 13))
+    write(store, range(12, 13))
     assert (take(store) or ())[1:] == ([12], [])
-    write(store, generation_of, range(13, 14))
+    write(store, range(13, 14))
     assert (take(store) or ())[1:] == ([13], ["p6"])
 
 
@@ -168,11 +166,9 @@ def test_a_generation_that_is_stored_below_is_handed_out_too(store: Store) -> No
     assert take(store) is None
 
 
-def test_workers_that_ask_at_once_share_without_overlap(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_workers_that_ask_at_once_share_without_overlap(store: Store) -> None:
     """Every generation once, among eight threads."""
-    write(store, generation_of, range(100, 300))
+    write(store, range(100, 300))
 
     def work(_: int) -> list[int]:
         got: list[int] = []
@@ -191,9 +187,7 @@ def test_an_unknown_rollout_is_told(store: Store) -> None:
         leases.take(connection, replace(WANTED, rollout="k5"))
 
 
-def test_the_client_leases_renews_and_finishes(
-    database_url: str, generation_of: GenerationOf, body_of: Callable[..., bytes]
-) -> None:
+def test_the_client_leases_renews_and_finishes(database_url: str) -> None:
     """A lease holds generations, the pairs that they complete, and their existing scores."""
     made = [
         replace(generation_of(n), arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in range(2, 6)
@@ -262,7 +256,7 @@ def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str
     assert words in answer.json()["detail"]
 
 
-def test_a_key_needs_to_judge_and_to_read(database_url: str, http_of: HttpOf) -> None:
+def test_a_key_needs_to_judge_and_to_read(database_url: str) -> None:
     """A lease gives generations to read, and with content their text."""
     scopes = [{Scope.JUDGE}, {Scope.INGEST, Scope.READ}, {Scope.JUDGE, Scope.READ}, set(Scope)]
     texts = []

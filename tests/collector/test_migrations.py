@@ -3,7 +3,6 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from made_generations import generation_of
 from otlp_bodies import received
 
-from collector.contract import Generation, encode
+from collector.contract import encode
 from collector.errors import StoreError
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store, migrate, rollup_check
 from collector.store.tables import metadata
-
-GenerationOf = Callable[..., Generation]
 
 HEAD = sorted((migrate.migrations_folder() / "versions").glob("0*.py"))[-1].name.partition("_")[0]
 LATER = f"{int(HEAD) + 1:04}"
@@ -68,7 +66,7 @@ def test_the_migrated_schema_is_the_one_in_the_code(any_database_url: str) -> No
 
 
 def test_a_next_migration_finds_every_row(
-    any_database_url: str, generation_of: GenerationOf, request: pytest.FixtureRequest
+    any_database_url: str, request: pytest.FixtureRequest
 ) -> None:
     """Opening upgrades a filled database in place; spans are written and counted as before."""
     first, second = (Batch(spans=prepare(received([encode(generation_of(n))]))) for n in (1, 2))

@@ -3,25 +3,23 @@
 import base64
 import json
 import math
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from otlp_bodies import body_of, json_of
 
-from collector.contract import Generation, Span, encode
+from collector.contract import Span, encode
 from collector.errors import OtlpError
 from collector.otlp.body import Encoding
 from collector.otlp.light_parts import light_parts
 from collector.otlp.traces import Received, decode_traces
 from collector.otlp.weight import Root
 from collector.protobuf.values import write_attribute
-
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
 
 KEYS = [
     *("resourceSpans", "scopeSpans", "spans", "resource", "scope", "attributes", "key", "value"),
@@ -47,9 +45,7 @@ def decode_json(document: object) -> Received:
     return decode_traces(json.dumps(document).encode(), Encoding.JSON)
 
 
-def test_both_encodings_give_the_spans_that_were_sent(
-    odd_span: Span, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_both_encodings_give_the_spans_that_were_sent(odd_span: Span) -> None:
     """Protobuf and JSON carry every kind of value, int64 limits included, to the same spans."""
     spans = (odd_span, encode(generation_of(1)), encode(generation_of(2, error_type="timeout")))
     for received in (
@@ -59,7 +55,7 @@ def test_both_encodings_give_the_spans_that_were_sent(
         assert (received.spans, received.rejected) == (spans, ())
 
 
-def test_nan_survives_both_encodings(body_of: BodyOf) -> None:
+def test_nan_survives_both_encodings() -> None:
     """NaN is a double like any other: stored as sent."""
     span = Span(
         trace_id="1" * 32,
@@ -172,14 +168,14 @@ def test_an_integer_beyond_int64_is_refused() -> None:
         decode_json(minimal(attributes=[attribute]))
 
 
-def test_a_truncated_body_is_refused(generation_of: GenerationOf, body_of: BodyOf) -> None:
+def test_a_truncated_body_is_refused() -> None:
     """Half of a protobuf message is an error, not fewer spans."""
     body = body_of([encode(generation_of(1))])
     with pytest.raises(OtlpError, match="truncated"):
         decode_traces(body[:-5], Encoding.PROTOBUF)
 
 
-def test_text_that_is_not_utf8_is_refused(generation_of: GenerationOf, body_of: BodyOf) -> None:
+def test_text_that_is_not_utf8_is_refused() -> None:
     """Invalid UTF-8 in a protobuf string is an error, not replacement characters."""
     body = body_of([encode(generation_of(1, response_id="MARK"))])
     with pytest.raises(OtlpError, match="UTF-8"):
@@ -236,9 +232,7 @@ def test_any_json_is_decoded_or_refused(document: object) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(data=st.data())
-def test_any_bytes_are_decoded_or_refused(
-    data: st.DataObject, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_any_bytes_are_decoded_or_refused(data: st.DataObject) -> None:
     """A valid protobuf body with bytes changed raises nothing but the one error."""
     body = bytearray(body_of([encode(generation_of(1))]))
     for _ in range(data.draw(st.integers(1, 5))):

@@ -1,6 +1,5 @@
 """`POST /v1/traces`: stored rows, responses and refusals."""
 
-import contextlib
 import gzip
 import json
 import zlib
@@ -11,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from backports import zstd
+from collector_in_process import http_of
 from google.rpc.status_pb2 import Status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -21,16 +22,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from otlp_bodies import PROTOBUF, body_of, json_of
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, Span, attributes, encode
 from collector.settings import Settings
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
-HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
-
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 CONTENT = Content(
     input_messages='[{"role":"user","parts":[{"type":"text","content":"hi ☃"}]}]',
@@ -84,14 +81,7 @@ def test_the_stock_sdk_exporter_is_stored_whole(
     assert spans["agent"].scope_name == "scope"
 
 
-def test_both_encodings_store_the_same_rows(
-    tmp_path: Path,
-    http_of: HttpOf,
-    generation_of: GenerationOf,
-    odd_span: Span,
-    body_of: BodyOf,
-    json_of: BodyOf,
-) -> None:
+def test_both_encodings_store_the_same_rows(tmp_path: Path, odd_span: Span) -> None:
     """Protobuf, JSON and their compressed forms end in the same spans and generations."""
     spans = (odd_span, encode(generation_of(1, content=CONTENT)), encode(generation_of(2)))
     stored = []
@@ -121,9 +111,7 @@ def everything(http: httpx.Client, trace_ids: Iterable[str]) -> tuple[Any, Any]:
     return generations, [http.get(f"/api/v1/traces/{id_}").json()["spans"] for id_ in trace_ids]
 
 
-def test_duplicates_are_stored_once_and_never_changed(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_duplicates_are_stored_once_and_never_changed(http: httpx.Client) -> None:
     """A span sent again, in the same request or later, leaves the first as it is."""
     first = generation_of(1, content=CONTENT)
     again = generation_of(1, output_tokens=99)
@@ -137,9 +125,7 @@ def test_duplicates_are_stored_once_and_never_changed(
     assert len(http.get(f"/api/v1/traces/{first.trace_id}").json()["spans"]) == 1
 
 
-def test_a_span_that_cannot_be_stored_is_counted_in_the_answer(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_a_span_that_cannot_be_stored_is_counted_in_the_answer(http: httpx.Client) -> None:
     """The rest is stored; the answer names the reasons, in the request's own encoding."""
     reason = "trace_id: wanted 16 bytes (32 hexadecimal digits), not all zero"
     spans = [encode(generation_of(n)) for n in (0, 0, 1)]
@@ -155,9 +141,7 @@ def test_a_span_that_cannot_be_stored_is_counted_in_the_answer(
     assert len(http.get("/api/v1/generations?rollout=k4").json()["generations"]) == 1
 
 
-def test_a_good_export_is_answered_with_no_partial_success(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_a_good_export_is_answered_with_no_partial_success(http: httpx.Client) -> None:
     """Nothing rejected means an empty message; an empty request is a good one."""
     spans = [encode(generation_of(1))]
     assert http.post("/v1/traces", content=body_of(spans), headers=PROTOBUF).content == b""
@@ -209,13 +193,7 @@ def test_a_good_export_is_answered_with_no_partial_success(
     ],
 )
 def test_what_cannot_be_read_is_refused(
-    headers: dict[str, str],
-    body: bytes,
-    status: int,
-    code: int,
-    words: str,
-    database_url: str,
-    http_of: HttpOf,
+    headers: dict[str, str], body: bytes, status: int, code: int, words: str, database_url: str
 ) -> None:
     """A google.rpc.Status in the request's encoding, or in JSON where that is unknown."""
     with http_of(Settings(database_url=database_url, max_body_bytes=1000)) as http:
@@ -233,7 +211,7 @@ def test_what_cannot_be_read_is_refused(
     assert "\n" not in found[1]
 
 
-def test_a_body_without_a_length_is_bounded_too(database_url: str, http_of: HttpOf) -> None:
+def test_a_body_without_a_length_is_bounded_too(database_url: str) -> None:
     """A chunked body is refused once it passes the limit."""
     with http_of(Settings(database_url=database_url, max_body_bytes=1000)) as http:
         chunks = (bytes(300) for _ in range(9))
@@ -241,9 +219,7 @@ def test_a_body_without_a_length_is_bounded_too(database_url: str, http_of: Http
     assert answer.status_code == 413
 
 
-def test_any_body_is_answered_below_500(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
-) -> None:
+def test_any_body_is_answered_below_500(http: httpx.Client) -> None:
     """Good bodies with bytes changed, in both encodings, gzipped or not, never make a 5xx."""
     spans = [encode(generation_of(1, content=CONTENT))]
 

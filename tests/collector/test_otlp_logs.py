@@ -9,7 +9,7 @@ import httpx
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from otlp_bodies import logs_request
+from otlp_bodies import PROTOBUF, logs_request
 
 from collector.contract import Score
 from collector.errors import OtlpError
@@ -17,7 +17,6 @@ from collector.otlp.body import Encoding
 from collector.otlp.logs import decode_logs
 
 TRACE, SPAN = bytes(range(16)), bytes(range(8))
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RESULT = "gen_ai.evaluation.result"
 NAME = {"gen_ai.evaluation.name": "relevance"}
 VALUE = "gen_ai.evaluation.score.value"

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from otlp_bodies import metrics_request
+from otlp_bodies import PROTOBUF, metrics_request
 
 from collector.client import Client
 from collector.contract import EngineSample, SampleKind
@@ -14,7 +14,6 @@ from collector.otlp.body import Encoding
 from collector.otlp.engine_metrics import PREFIXES, is_engine_metric
 from collector.otlp.metrics import decode_metrics
 
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RESOURCE = {"service.name": "engine", "service.instance.id": "gpu-0", "host.name": "h"}
 RUNNING = "vllm:num_requests_running"
 

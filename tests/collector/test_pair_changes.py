@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from made_generations import generation_of
 from otlp_bodies import export_request
 
 from collector.client import Client, ClientError
@@ -20,8 +21,6 @@ from collector.contract import (
     encode,
 )
 
-GenerationOf = Callable[..., Generation]
-
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def client(request: pytest.FixtureRequest, new_database_url: Callable[[str], str]) -> Any:
@@ -31,7 +30,7 @@ def client(request: pytest.FixtureRequest, new_database_url: Callable[[str], str
 
 
 @pytest.fixture
-def post(client: Client, generation_of: GenerationOf) -> Callable[..., Generation]:
+def post(client: Client) -> Callable[..., Generation]:
     """Give a function that stores one side of a pair and returns it."""
 
     def store(number: int, arm: Arm, prompt_id: str = "p", **fields: Any) -> Generation:

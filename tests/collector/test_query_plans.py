@@ -7,10 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from made_generations import generation_of
+from otlp_bodies import body_of
 from sqlalchemy import Engine, event
 
 from collector.client.asgi_transport import InProcessTransport
-from collector.contract import Arm, Generation, Span, encode
+from collector.contract import Arm, encode
 from collector.serving.app import create_app
 from collector.settings import Settings
 from collector.store import Keep, Store
@@ -46,15 +48,11 @@ READS = {
 
 
 @pytest.fixture
-def sqlite_read(
-    database_url: str,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> Iterator[tuple[httpx.Client, Engine]]:
+def sqlite_read(database_url: str) -> Iterator[tuple[httpx.Client, Engine]]:
     app = create_app(Settings(database_url=database_url))
     transport = InProcessTransport(app, app.router.lifespan_context(app))
     with httpx.Client(base_url="http://collector", transport=transport) as http:
-        fill(http, generation_of, body_of)
+        fill(http)
         yield http, app.state.collector.store.engine
 
 
@@ -146,10 +144,7 @@ def whole_scans(engine: Engine, sql: str, values: Any) -> Iterable[str]:
 
 
 def test_writing_and_upkeep_scan_no_table(
-    database_url: str,
-    sqlite_read: tuple[httpx.Client, Engine],
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
+    database_url: str, sqlite_read: tuple[httpx.Client, Engine]
 ) -> None:
     """Nor does what stores spans, folds rollups, counts and orders pairs, and drops old days."""
     http, engine = sqlite_read
@@ -157,7 +152,7 @@ def test_writing_and_upkeep_scan_no_table(
     written, kept = (
         watch(one, "SELECT|DELETE|UPDATE|WITH|INSERT") for one in (engine, store.engine)
     )
-    fill(http, generation_of, body_of, after=100)
+    fill(http, after=100)
     keep_up(store)
     store.close()
     used = once_each([*written, *kept])
@@ -172,17 +167,15 @@ def test_writing_and_upkeep_scan_no_table(
 
 def test_upkeep_on_postgresql_can_find_its_rows_by_an_index(
     new_database_url: Callable[[str], str],
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
 ) -> None:
     """Nor is a table read whole there; what goes by days goes with them."""
     app = create_app(Settings(database_url=new_database_url("postgresql")))
     transport = InProcessTransport(app, app.router.lifespan_context(app))
     with httpx.Client(base_url="http://collector", transport=transport) as http:
-        fill(http, generation_of, body_of)
+        fill(http)
         store = app.state.collector.store
         seen = watch(store.engine, "SELECT|DELETE|UPDATE|WITH")
-        fill(http, generation_of, body_of, after=100)
+        fill(http, after=100)
         keep_up(store)
         walked = {
             (name, sql)
@@ -222,14 +215,10 @@ def postgres_app(new_database_url: Callable[[str], str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def postgres_http(
-    postgres_app: Any,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> Iterator[httpx.Client]:
+def postgres_http(postgres_app: Any) -> Iterator[httpx.Client]:
     transport = InProcessTransport(postgres_app, postgres_app.router.lifespan_context(postgres_app))
     with httpx.Client(base_url="http://collector", transport=transport) as http:
-        fill(http, generation_of, body_of)
+        fill(http)
         yield http
 
 
@@ -294,13 +283,7 @@ def test_regressions_come_in_the_order_of_an_index(
     ]
 
 
-def fill(
-    http: httpx.Client,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-    *,
-    after: int = 0,
-) -> None:
+def fill(http: httpx.Client, *, after: int = 0) -> None:
     spans = [
         encode(generation_of(after + 2 * n + side, prompt_id=f"p{after + n}", arm=arm))
         for n in range(20)

@@ -9,24 +9,23 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 from postgres_cluster import Postgres
 from sqlalchemy import create_engine, text
 from waiting import until
 
-from collector.contract import Generation, Span, encode
+from collector.contract import encode
 
-BodyOf = Callable[[Iterable[Span]], bytes]
-GenerationOf = Callable[..., Generation]
 Serve = Callable[..., Any]
 
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 QUICK = {"DRAFTGATE_BUSY_TIMEOUT_S": "0.2"}
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 HOLD_LOCK = """
@@ -42,10 +41,8 @@ connection.execute("ROLLBACK")
 class Sender:
     """Posts requests of 100 spans, never the same twice, and knows which were acknowledged."""
 
-    def __init__(self, url: str, generation_of: GenerationOf, body_of: BodyOf) -> None:
+    def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, timeout=60)
-        self._generation_of = generation_of
-        self._body_of = body_of
         self._sent = 0
         self.acknowledged = 0
 
@@ -53,7 +50,7 @@ class Sender:
         """Post the next request."""
         numbers = range(1 + self._sent, 101 + self._sent)
         self._sent += 100
-        body = self._body_of([encode(self._generation_of(n)) for n in numbers])
+        body = body_of([encode(generation_of(n)) for n in numbers])
         answer = self._http.post("/v1/traces", content=body, headers=PROTOBUF)
         self.acknowledged += 100 * (answer.status_code == 200)
         return answer
@@ -71,12 +68,6 @@ class Sender:
         (rollout,) = self._http.get("/api/v1/rollouts").json()["rollouts"]
         assert rollout["candidate_generations"] == self.acknowledged
         self._http.close()
-
-
-@pytest.fixture
-def sender_of(generation_of: GenerationOf, body_of: BodyOf) -> Callable[[str], Sender]:
-    """Make a sender to a collector's URL."""
-    return lambda url: Sender(url, generation_of, body_of)
 
 
 def said(server: Any) -> list[str]:
@@ -106,12 +97,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_full_file_system(
-    small_disk: Path, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_full_file_system(small_disk: Path, serve: Serve) -> None:
     """With no block left requests are refused; once space is free they are stored."""
     server = serve(f"sqlite:///{small_disk / 'draftgate.db'}")
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     filler = small_disk / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
@@ -125,14 +114,12 @@ def test_a_full_file_system(
 
 
 @pytest.mark.slow
-def test_a_folder_made_read_only_under_a_running_collector(
-    tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_folder_made_read_only_under_a_running_collector(tmp_path: Path, serve: Serve) -> None:
     """Files that are open stay so: each request is stored or refused for now, and none is lost."""
     folder = tmp_path / "data"
     folder.mkdir()
     server = serve(f"sqlite:///{folder / 'draftgate.db'}", preexec_fn=be_bound_by_permissions)
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     paths = [*folder.iterdir(), folder]
     for path in paths:
@@ -145,18 +132,12 @@ def test_a_folder_made_read_only_under_a_running_collector(
 
 
 @pytest.mark.slow
-def test_connections_that_were_opened_read_only_are_not_kept(
-    tmp_path: Path,
-    serve: Serve,
-    sender_of: Callable[[str], Sender],
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-) -> None:
+def test_connections_that_were_opened_read_only_are_not_kept(tmp_path: Path, serve: Serve) -> None:
     """Once the file may be written again, it is by every request, however many come at once."""
     server = serve(
         f"sqlite:///{tmp_path / 'draftgate.db'}", preexec_fn=be_bound_by_permissions, env=QUICK
     )
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     body = body_of([encode(generation_of(1))])
     for path in tmp_path.iterdir():
@@ -171,12 +152,10 @@ def test_connections_that_were_opened_read_only_are_not_kept(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", "-shm", "-wal"])
-def test_a_file_that_nobody_may_change(
-    suffix: str, tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_file_that_nobody_may_change(suffix: str, tmp_path: Path, serve: Serve) -> None:
     """A system's own bound, which holds for files that are open; SQLite maps one of them."""
     server = serve(f"sqlite:///{tmp_path / 'draftgate.db'}", env=QUICK)
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     with immutable(tmp_path / f"draftgate.db{suffix}"):
         os.sync()  # or else the system would let what was written lately be written again
@@ -217,12 +196,10 @@ def statuses_of_many(url: str, body: bytes) -> set[int]:
 
 
 @pytest.mark.slow
-def test_a_lock_held_for_long(
-    database_url: str, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_lock_held_for_long(database_url: str, serve: Serve) -> None:
     """Another process's lock, longer than the busy timeout, refuses requests until it is gone."""
     server = serve(database_url, env=QUICK)
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD_LOCK, database_url.removeprefix("sqlite:///")],
@@ -239,12 +216,10 @@ def test_a_lock_held_for_long(
 
 
 @pytest.mark.slow
-def test_a_postgresql_server_that_is_stopped(
-    postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_postgresql_server_that_is_stopped(postgres: Postgres, serve: Serve) -> None:
     """While nothing listens requests are refused; the collector connects anew by itself."""
     server = serve(postgres.url)
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     postgres.stop()
     sender.is_refused()
@@ -254,12 +229,10 @@ def test_a_postgresql_server_that_is_stopped(
 
 
 @pytest.mark.slow
-def test_a_postgresql_server_that_takes_no_writes(
-    postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
-) -> None:
+def test_a_postgresql_server_that_takes_no_writes(postgres: Postgres, serve: Serve) -> None:
     """A server turned read-only, as a standby is, refuses until it is turned back."""
     server = serve(postgres.url)
-    sender = sender_of(server.url)
+    sender = Sender(server.url)
     assert sender.post().status_code == 200
     set_read_only(postgres, "on")
     sender.is_refused()

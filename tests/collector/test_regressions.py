@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from made_generations import generation_of
 from otlp_bodies import received
 
 from collector.client import Client, RegressionPage
@@ -19,8 +20,6 @@ from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
 from collector.store import Batch, Keep, Store, regressions
 
-GenerationOf = Callable[..., Generation]
-
 
 @pytest.fixture
 def store(any_database_url: str) -> Any:
@@ -30,7 +29,7 @@ def store(any_database_url: str) -> Any:
 
 
 @pytest.fixture
-def put(store: Store, generation_of: GenerationOf) -> Callable[..., Generation]:
+def put(store: Store) -> Callable[..., Generation]:
     """Give a function that stores one side of a pair and returns it."""
 
     def put(number: int, arm: Arm, prompt_id: str, cohort: str = "chat") -> Generation:
@@ -120,9 +119,7 @@ def test_whatever_comes_first(store: Store, put: Callable[..., Generation]) -> N
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql", "clickhouse"])
-def test_every_backend_orders_alike(
-    backend: str, new_settings: Callable[[str], Settings], generation_of: GenerationOf
-) -> None:
+def test_every_backend_orders_alike(backend: str, new_settings: Callable[[str], Settings]) -> None:
     """If the spans are in ClickHouse, the order is stored beside them in the same way."""
     settings = new_settings(backend)
     opened = Store.open(settings.database_url, analytics_url=settings.analytics_url)
@@ -150,7 +147,7 @@ def test_every_backend_orders_alike(
         ]
 
 
-def test_upkeep_orders_them_by_itself(any_database_url: str, generation_of: GenerationOf) -> None:
+def test_upkeep_orders_them_by_itself(any_database_url: str) -> None:
     """After some seconds, also where nothing but scores has come; then it has nothing to do."""
     now = time.time()
     with contextlib.closing(Store.open(any_database_url)) as store:
@@ -192,7 +189,7 @@ def test_a_pair_that_lost_a_side_to_retention_is_left_out(
     ],
 )
 def test_unusable_questions_are_refused(
-    query: dict[str, str], status: int, database_url: str, generation_of: GenerationOf
+    query: dict[str, str], status: int, database_url: str
 ) -> None:
     """The error names the wrong place, and is never a 500."""
     with contextlib.closing(Store.open(database_url)) as store:

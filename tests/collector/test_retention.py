@@ -2,10 +2,11 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from made_generations import generation_of
 from otlp_bodies import received
 from sqlalchemy import Engine, event, func, select
 
@@ -32,7 +33,6 @@ from collector.store import (
 )
 from collector.store.postgres import partitions
 
-GenerationOf = Callable[..., Generation]
 DAY_S = 86_400
 FIRST_DAY = 20_000
 NOW = (FIRST_DAY + 10) * DAY_S + 1234.5
@@ -41,15 +41,13 @@ TEXT = Content(input_messages="[]", output_messages="[]")
 
 
 @pytest.fixture
-def ten_days(
-    any_database_url: str, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Store]:
+def ten_days(any_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Fill a store on each of ten days: pairs within a day, and one that spans two days."""
     with contextlib.closing(Store.open(any_database_url)) as store:
         for day in range(10):
             now = (FIRST_DAY + day) * DAY_S + 60.0
             monkeypatch.setattr(time, "time", lambda now=now: now)
-            made = [generation(generation_of, day, n, now) for n in range(6)]
+            made = [generation(day, n, now) for n in range(6)]
             spans = prepare(received([encode(one) for one in made]), KEEP_TEXT)
             judged = tuple(
                 Score(
@@ -70,7 +68,7 @@ def ten_days(
         yield store
 
 
-def generation(generation_of: GenerationOf, day: int, n: int, now: float) -> Generation:
+def generation(day: int, n: int, now: float) -> Generation:
     """Make one of three pairs a day; the third one's candidate comes a day later."""
     prompt = day if n < 4 else day - (n == 5)
     start = int(now * 1e9) - 5_000_000_000 + n
@@ -175,9 +173,7 @@ def test_what_would_go_is_told_beforehand(ten_days: Store) -> None:
     assert {name: before[name] - after[name] for name in due} == due
 
 
-def test_a_late_span_of_a_deleted_one_is_a_new_one(
-    ten_days: Store, generation_of: GenerationOf
-) -> None:
+def test_a_late_span_of_a_deleted_one_is_a_new_one(ten_days: Store) -> None:
     """Its key went too, so it is stored again, on the day on which it comes."""
     retain(ten_days, Keep(spans_s=4 * DAY_S))
     again = prepare(received([encode(generation_of(1))]))
@@ -195,13 +191,11 @@ def test_a_day_stays_as_long_as_it_is_told(ten_days: Store) -> None:
         assert due["span"] == 6
 
 
-def test_deleting_scans_no_table(
-    database_url: str, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleting_scans_no_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's plan of every statement of a piece names an index or a range of row ids."""
     with contextlib.closing(Store.open(database_url)) as store:
         monkeypatch.setattr(time, "time", lambda: FIRST_DAY * DAY_S + 1.0)
-        made = [encode(generation(generation_of, 0, n, time.time())) for n in range(6)]
+        made = [encode(generation(0, n, time.time())) for n in range(6)]
         store.write(Batch(spans=prepare(received(made)), samples=(sample(time.time()),)))
         store.fold(at_most=100)
         store.count_pairs(at_most=100)

@@ -2,13 +2,16 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+from collector_in_process import http_of
 from dashboard_seed.verdicts import finding
+from made_generations import generation_of
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
+from otlp_bodies import body_of
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
@@ -21,12 +24,10 @@ from collector.contract import (
     CostComparison,
     EProcess,
     Finding,
-    Generation,
     Outcome,
     RampChange,
     Reason,
     Role,
-    Span,
     Switch,
     Verdict,
     Watch,
@@ -165,13 +166,7 @@ def test_drifts_are_told_of_cohorts_that_are_compared(any_database_url: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "clickhouse"])
-def test_acceptance_is_of_the_last_hour(
-    kind: str,
-    new_settings: Callable[[str], Settings],
-    http_of: Callable[..., Any],
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
-) -> None:
+def test_acceptance_is_of_the_last_hour(kind: str, new_settings: Callable[[str], Settings]) -> None:
     """Counts of cohorts are summed by arm; older generations, and absent counts, add nothing."""
     now = time.time_ns()
     times = {"start_unix_ns": now - 60 * 10**9, "end_unix_ns": now - 58 * 10**9}

@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
+from collector_in_process import http_of
+from commands import command_of
+from made_generations import generation_of
 from otlp_bodies import received
 from postgres_cluster import Postgres
 from sqlalchemy import Connection, update
@@ -20,7 +21,7 @@ from waiting import until
 
 from benchmarks.side_by_side import Team
 from collector.api_key import ApiKey, Scope, digest, new_key_text
-from collector.contract import Arm, Generation, encode
+from collector.contract import Arm, encode
 from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import LEASED_S, Upkeep
@@ -38,7 +39,6 @@ from collector.store import (
 from collector.store.postgres.server import _WRITER_LOCK
 from collector.store.tables import key_bucket, upkeep_lease
 
-GenerationOf = Callable[..., Generation]
 LATER_S = 60.0
 
 
@@ -57,7 +57,7 @@ def postgres_url(new_database_url: Callable[[str], str]) -> str:
     return new_database_url("postgresql")
 
 
-def write(store: Store, generation_of: GenerationOf, numbers: range) -> None:
+def write(store: Store, numbers: range) -> None:
     for n in numbers:
         made = generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}")
         store.write(Batch(spans=prepare(received([encode(made)]))))
@@ -87,14 +87,12 @@ def test_nothing_acknowledged_is_lost_with_one_killed_and_one_paused(
     assert sum(one.unanswered for one in done) > 0, "neither the kill nor the pause was noticed"
 
 
-def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(store: Store) -> None:
     """The first that finds work keeps it; when its lease has run out another takes over."""
     first, second = upkeep_of(store), upkeep_of(store)
-    write(store, generation_of, range(2, 8))
+    write(store, range(2, 8))
     assert first.step() > 0
-    write(store, generation_of, range(8, 14))
+    write(store, range(8, 14))
     assert second.step() == 0
     with store.read() as connection:
         assert rollup_reads.pending(connection) > 0
@@ -106,7 +104,7 @@ def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(
         assert list(rollup_check.differences(connection)) == []
         assert pair_counts.counts(connection) == {"k4": 6}
     first._ours_until_s = 0.0  # as of one that was paused beyond its lease
-    write(store, generation_of, range(14, 16))
+    write(store, range(14, 16))
     assert first.step() == 0
 
 
@@ -135,16 +133,14 @@ def test_a_lease_of_a_clock_that_was_set_back_is_not_waited_for(store: Store) ->
     assert store.take_upkeep("second", 10)
 
 
-def test_a_collector_that_ends_leaves_the_upkeep_to_the_next(
-    store: Store, generation_of: GenerationOf
-) -> None:
+def test_a_collector_that_ends_leaves_the_upkeep_to_the_next(store: Store) -> None:
     """Nobody waits for the lease of one that was stopped well."""
     first, second = upkeep_of(store), upkeep_of(store)
-    write(store, generation_of, range(2, 4))
+    write(store, range(2, 4))
     first.start()
     until(lambda: first._ours_until_s > 0)
     first.stop()
-    write(store, generation_of, range(4, 6))
+    write(store, range(4, 6))
     assert second.step() > 0
 
 
@@ -183,9 +179,7 @@ def test_a_use_of_a_key_that_is_noted_late_hides_no_later_one(store: Store) -> N
     assert stored.last_used_unix_ns == 9
 
 
-def test_collectors_count_a_keys_rate_together(
-    postgres_url: str, http_of: Callable[[Settings], AbstractContextManager[httpx.Client]]
-) -> None:
+def test_collectors_count_a_keys_rate_together(postgres_url: str) -> None:
     """A burst of a second's requests over all of them, whichever is asked; then 429."""
     text = new_key_text()
     key = ApiKey(
@@ -234,9 +228,7 @@ LOCK = f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
 
 
 @pytest.mark.parametrize("copying", [False, True], ids=["between statements", "in a COPY"])
-def test_a_writer_that_says_nothing_any_more_is_ended(
-    postgres_url: str, generation_of: GenerationOf, copying: bool
-) -> None:
+def test_a_writer_that_says_nothing_any_more_is_ended(postgres_url: str, copying: bool) -> None:
     """If a stopped process holds the lock of writers, others write again after a while."""
     with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.5)) as store:
         stalled = psycopg.connect(postgres_url)
@@ -246,7 +238,7 @@ def test_a_writer_that_says_nothing_any_more_is_ended(
         deadline = time.monotonic() + 200
         while True:
             try:
-                write(store, generation_of, range(1, 2))
+                write(store, range(1, 2))
                 break
             except StoreUnavailableError:
                 assert time.monotonic() < deadline
@@ -255,7 +247,7 @@ def test_a_writer_that_says_nothing_any_more_is_ended(
         stalled.close()
 
 
-def test_a_writer_that_works_is_not_ended(postgres_url: str, generation_of: GenerationOf) -> None:
+def test_a_writer_that_works_is_not_ended(postgres_url: str) -> None:
     """However long its statement takes: others are told to come again."""
     with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.2)) as store:
         with psycopg.connect(postgres_url) as working:
@@ -264,15 +256,13 @@ def test_a_writer_that_works_is_not_ended(postgres_url: str, generation_of: Gene
             done.start()
             for _ in range(3):
                 with pytest.raises(StoreUnavailableError, match="lock"):
-                    write(store, generation_of, range(1, 2))
+                    write(store, range(1, 2))
             done.join()
             working.execute("SELECT 1")
-        write(store, generation_of, range(1, 2))
+        write(store, range(1, 2))
 
 
-def test_collectors_that_start_at_once_on_an_empty_database_all_serve(
-    postgres_url: str, command_of: Callable[..., list[str]]
-) -> None:
+def test_collectors_that_start_at_once_on_an_empty_database_all_serve(postgres_url: str) -> None:
     """One of them makes the schema, and the others wait for it."""
     options = ("serve", "--database", postgres_url, "--port", "0", "--no-grpc")
     environment = os.environ | {"DRAFTGATE_BUSY_TIMEOUT_S": "60"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_generations import generation_of
 from made_verdicts import send_pairs
 from otlp_bodies import received
 from sqlalchemy import make_url, select
@@ -15,7 +16,7 @@ from waiting import until
 from webhook_receiver import receiving
 
 from collector.client import Client
-from collector.contract import Arm, Generation, RampChange, Switch, SwitchChange, encode
+from collector.contract import Arm, RampChange, Switch, SwitchChange, encode
 from collector.ingest.preparation import prepare
 from collector.serving.silence import Silence
 from collector.settings import Settings
@@ -29,9 +30,8 @@ LOOK_S = 10.0
 class Rollout:
     """A store, a clock and the collector that looks."""
 
-    def __init__(self, store: Store, generation_of: Callable[..., Generation]) -> None:
+    def __init__(self, store: Store) -> None:
         self.store, self.now_s, self.number = store, 0.0, 1
-        self._generation_of = generation_of
         self.restart()
 
     def restart(self) -> None:
@@ -46,7 +46,7 @@ class Rollout:
 
     def send(self, arm: Arm) -> None:
         self.number += 1
-        made = self._generation_of(self.number, arm=arm, prompt_id=f"p{self.number}")
+        made = generation_of(self.number, arm=arm, prompt_id=f"p{self.number}")
         self.store.write(Batch(spans=prepare(received([encode(made)]))))
 
     def wait(self, seconds: float, arms: Iterable[Arm] = (), *, step_s: float = LOOK_S) -> None:
@@ -67,15 +67,13 @@ class Rollout:
 
 @pytest.fixture(params=["sqlite", "postgresql", pytest.param("clickhouse", marks=pytest.mark.slow)])
 def rollout(
-    request: pytest.FixtureRequest,
-    new_settings: Callable[[str], Settings],
-    generation_of: Callable[..., Generation],
+    request: pytest.FixtureRequest, new_settings: Callable[[str], Settings]
 ) -> Iterator[Rollout]:
     """Give a rollout whose switch is on, and that a collector already looks at."""
     of = new_settings(request.param)
     opened = Store.open(of.database_url, analytics_url=of.analytics_url)
     with contextlib.closing(opened) as store:
-        made = Rollout(store, generation_of)
+        made = Rollout(store)
         made.turn(Switch.ON)
         yield made
 

@@ -18,6 +18,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
@@ -34,7 +35,7 @@ from collector.otlp.received import Attributes, ReceivedSpan
 from collector.otlp.traces import decode_traces, read_message
 from collector.protobuf import wire
 from collector.protobuf.values import write_attribute
-from tests.collector.test_fuzz_otlp import GenerationOf, attribute_maps, span_lists
+from tests.collector.test_fuzz_otlp import attribute_maps, span_lists
 
 pytestmark = pytest.mark.skipif(
     "DRAFTGATE_UNCOMPILED_TESTS" in os.environ
@@ -101,7 +102,7 @@ def assert_same(body: bytes) -> bool:
     return True
 
 
-def test_a_generation_takes_the_short_way(generation_of: GenerationOf) -> None:
+def test_a_generation_takes_the_short_way() -> None:
     """A body as the adapter sends it is read by the compiled reader, every field of it."""
     speculation = Speculation(
         method="ngram",
@@ -317,7 +318,7 @@ def test_changed_bytes_are_read_alike(attributes: dict[str, object], data: st.Da
         assert_accepted_alike(bytes(changed))
 
 
-def test_threads_have_readers_of_their_own(generation_of: GenerationOf) -> None:
+def test_threads_have_readers_of_their_own() -> None:
     """Bodies with different keys, read at once, do not mix."""
     bodies = [
         export_request(
@@ -332,7 +333,7 @@ def test_threads_have_readers_of_their_own(generation_of: GenerationOf) -> None:
             assert [comparable(spans or ()) for spans in pool.map(native.read, bodies)] == wanted
 
 
-def test_nothing_leaks(generation_of: GenerationOf) -> None:
+def test_nothing_leaks() -> None:
     """Reading the same bodies again and again, refused ones too, keeps nothing."""
     whole = export_request([encode(generation_of(1, dims={"a": "b"}))]).SerializeToString()
     garbled = whole[:-3]
@@ -372,7 +373,7 @@ def test_a_span_of_other_fields_is_refused() -> None:
                 )
 
 
-def test_keys_are_forgotten_in_time(generation_of: GenerationOf) -> None:
+def test_keys_are_forgotten_in_time() -> None:
     """A sender that makes up keys does not fill the memory."""
     for number in range(50):
         dims = {f"made-up-{number}-{at}": "x" for at in range(100)}
@@ -399,7 +400,7 @@ def test_keys_that_would_fill_the_memory_are_read_the_long_way(keys: list[str]) 
 
 
 def test_without_it_the_collector_says_so_and_stores_the_same(
-    serve: Callable[..., Any], database_url: str, generation_of: GenerationOf, tmp_path: Path
+    serve: Callable[..., Any], database_url: str, tmp_path: Path
 ) -> None:
     """A collector that was installed without a compiler is slower, and no different."""
     hide = "import sys; sys.modules['collector.otlp._span_reader'] = None\n"

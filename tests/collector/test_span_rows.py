@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from otlp_bodies import received
 
 from collector import store as store_package
@@ -54,20 +55,20 @@ def test_the_short_way_ends_where_the_contracts_decoding_does(given_: dict[str, 
     assert rows.generation == wanted
 
 
-def test_events_and_links_come_back_whole(database_url: str, generation_of: Any) -> None:
+def test_events_and_links_come_back_whole(database_url: str) -> None:
     """A trace keeps its spans' events and links."""
     span = with_parts(encode(generation_of(1)))
     assert round_trip(database_url, span, ContentPolicy(Redactor(()))) == span
 
 
-def test_text_in_events_and_links_is_content_too(database_url: str, generation_of: Any) -> None:
+def test_text_in_events_and_links_is_content_too(database_url: str) -> None:
     """Where content is not kept, an exception's message is not either; its type is."""
     kept = round_trip(database_url, with_parts(encode(generation_of(1))), DROP)
     assert [event.attributes for event in kept.events] == [{"exception.type": "ValueError"}]
     assert [link.attributes for link in kept.links] == [{"why": "retry"}]
 
 
-def test_text_in_events_is_redacted(database_url: str, generation_of: Any) -> None:
+def test_text_in_events_is_redacted(database_url: str) -> None:
     """Stored text is redacted by the patterns, wherever it stands."""
     policy = ContentPolicy(Redactor([Pattern("name", "Ada")]))
     kept = round_trip(database_url, with_parts(encode(generation_of(1))), policy)

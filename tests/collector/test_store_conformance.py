@@ -3,23 +3,23 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from collector_in_process import http_of
+from made_generations import generation_of
+from otlp_bodies import PROTOBUF, body_of
 
-from collector.contract import Arm, Generation, Span, encode
+from collector.contract import Arm, Span, encode
 from collector.settings import Settings
 from collector.store import Keep, Store, rollup_check, sizes
 
-GenerationOf = Callable[..., Generation]
-BodyOf = Callable[[Iterable[Span]], bytes]
 NewSettings = Callable[[str], Settings]
 
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 BACKENDS = ("postgresql", "clickhouse", "clickhouse-http")
 DAY_S = 86_400
@@ -27,13 +27,13 @@ FIRST_DAY = 20_000
 
 
 @pytest.fixture
-def client_of(http_of: Any, new_settings: NewSettings) -> Iterator[Callable[[str], httpx.Client]]:
+def client_of(new_settings: NewSettings) -> Iterator[Callable[[str], httpx.Client]]:
     """Speak HTTP to the application on an empty store of a kind."""
     with contextlib.ExitStack() as stack:
         yield lambda kind: stack.enter_context(http_of(new_settings(kind)))
 
 
-def traffic(generation_of: GenerationOf) -> list[Span]:
+def traffic() -> list[Span]:
     """Make generations of both arms, in two rollouts and three cohorts, over three hours."""
     made = []
     for n in range(1, 61):
@@ -58,7 +58,7 @@ def traffic(generation_of: GenerationOf) -> list[Span]:
     return [encode(generation) for generation in made]
 
 
-def sentinels(generation_of: GenerationOf) -> list[Span]:
+def sentinels() -> list[Span]:
     """Make requests that ask one prompt again and again; one of them fails."""
     made = [
         generation_of(
@@ -101,13 +101,13 @@ def score_of(span: Span, value: float, **fields: Any) -> dict[str, Any]:
     return {"trace_id": span.trace_id, "span_id": span.span_id} | given | fields
 
 
-def fill(http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf, odd_span: Span) -> None:
+def fill(http: httpx.Client, odd_span: Span) -> None:
     """Post traffic in batches that overlap, scores twice, feedback, and one batch again."""
-    spans = [*traffic(generation_of), odd_span]
+    spans = [*traffic(), odd_span]
     spans = [replace(s, attributes=s.attributes | {"gen_ai.input.messages": s.name}) for s in spans]
     for first, last in ((0, 30), (20, 61), (20, 61)):
         accept(http.post("/v1/traces", content=body_of(spans[first:last]), headers=PROTOBUF))
-    accept(http.post("/v1/traces", content=body_of(sentinels(generation_of)), headers=PROTOBUF))
+    accept(http.post("/v1/traces", content=body_of(sentinels()), headers=PROTOBUF))
     engines = [engine_side(span) for span in spans[:6]]
     accept(http.post("/v1/traces", content=body_of(engines), headers=PROTOBUF))
     accept(http.post("/v1/traces", content=body_of(engines), headers=PROTOBUF))
@@ -184,34 +184,27 @@ def assert_alike(mine: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_every_backend_answers_alike(  # one store a kind
-    client_of: Callable[[str], httpx.Client],
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-    odd_span: Span,
-    kind: str,
+def test_every_backend_answers_alike(
+    client_of: Callable[[str], httpx.Client], odd_span: Span, kind: str
 ) -> None:
     """After overlapping and repeated batches, every listing and every sum is SQLite's."""
     found = {}
     for backend in ("sqlite", kind):
         http = client_of(backend)
-        fill(http, generation_of, body_of, odd_span)
+        fill(http, odd_span)
         found[backend] = answers(http)
     assert_alike(found[kind], found["sqlite"])
 
 
 @pytest.mark.parametrize("kind", ["sqlite", *BACKENDS])
 def test_sentinels_count_in_no_pair_and_no_rollup(
-    client_of: Callable[[str], httpx.Client],
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-    kind: str,
+    client_of: Callable[[str], httpx.Client], kind: str
 ) -> None:
     """They stand beside the table of pairs, in the order in which they were sent."""
     http = client_of(kind)
-    accept(http.post("/v1/traces", content=body_of(traffic(generation_of)), headers=PROTOBUF))
+    accept(http.post("/v1/traces", content=body_of(traffic()), headers=PROTOBUF))
     before = answers(http)
-    accept(http.post("/v1/traces", content=body_of(sentinels(generation_of)), headers=PROTOBUF))
+    accept(http.post("/v1/traces", content=body_of(sentinels()), headers=PROTOBUF))
     after = answers(http)
     asked = after.pop("k4 pairs {} sentinels")
     assert before.pop("k4 pairs {} sentinels") == []
@@ -230,17 +223,12 @@ def test_sentinels_count_in_no_pair_and_no_rollup(
 
 @pytest.mark.parametrize("kind", ["sqlite", *BACKENDS])
 def test_folding_and_counting_change_no_answer(
-    http_of: Any,
-    new_settings: NewSettings,
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-    odd_span: Span,
-    kind: str,
+    new_settings: NewSettings, odd_span: Span, kind: str
 ) -> None:
     """Folded and unfolded counts give equal answers, and equal the sums of the rows."""
     settings = new_settings(kind)
     with http_of(settings) as http:
-        fill(http, generation_of, body_of, odd_span)
+        fill(http, odd_span)
         before = answers(http)
         with contextlib.closing(opened(settings)) as store:
             while store.fold(at_most=5000):
@@ -254,12 +242,7 @@ def test_folding_and_counting_change_no_answer(
 
 @pytest.mark.parametrize("kind", ["sqlite", *BACKENDS])
 def test_old_days_go_alike(
-    new_settings: NewSettings,
-    http_of: Any,
-    generation_of: GenerationOf,
-    body_of: BodyOf,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
+    new_settings: NewSettings, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Text first, then spans with their scores; rollups by the hour stay, and pairs are right."""
     settings = new_settings(kind)

@@ -6,30 +6,26 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from made_generations import generation_of
 from otlp_bodies import received
 
 from collector import dialects
 from collector.content import ContentPolicy, Redactor
-from collector.contract import Content, Generation, Score, Span, encode
+from collector.contract import Content, Score, Span, encode
 from collector.errors import StoreError
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store, generations, sizes, traces
 from collector.store.tables import metadata
 
-GenerationOf = Callable[..., Generation]
-
 KEEP = ContentPolicy(Redactor(()))
 EMPTY = dict.fromkeys(metadata.tables, 0) | {"secret": 1}
 
 
-def test_opening_again_keeps_what_is_stored(
-    database_url: str, generation_of: GenerationOf, odd_span: Span
-) -> None:
+def test_opening_again_keeps_what_is_stored(database_url: str, odd_span: Span) -> None:
     """A second opening finds the schema current and every row in place, whole."""
     generation = generation_of(1)
     with contextlib.closing(Store.open(database_url)) as store:
@@ -138,9 +134,7 @@ def test_an_interrupted_creation_leaves_nothing(
     Store.open(database_url).close()
 
 
-def test_text_can_be_deleted_while_numbers_stay(
-    database_url: str, generation_of: GenerationOf
-) -> None:
+def test_text_can_be_deleted_while_numbers_stay(database_url: str) -> None:
     """Emptying the content table takes prompts and answers away, and nothing else."""
     content = Content(input_messages="[]", output_messages="[]", context=("a",), reference="r")
     generation = generation_of(1, content=content)
@@ -160,7 +154,7 @@ def test_text_can_be_deleted_while_numbers_stay(
             assert traces.trace(connection, bare.trace_id) == (encode(bare),)
 
 
-def test_a_failed_batch_stores_nothing(database_url: str, generation_of: GenerationOf) -> None:
+def test_a_failed_batch_stores_nothing(database_url: str) -> None:
     """Spans and scores of one batch are stored together or not at all."""
     spans = prepare(received([encode(generation_of(1))]))
     impossible = Score(

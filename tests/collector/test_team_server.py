@@ -4,27 +4,25 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from certificates import self_signed
+from commands import command_of
+from made_generations import generation_of
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from otlp_bodies import PROTOBUF, body_of
 from waiting import until
 
 from collector.client import Client, ClientError
-from collector.contract import Content, Generation, Span, encode
-
-BodyOf = Callable[[Iterable[Span]], bytes]
-CommandOf = Callable[..., list[str]]
-GenerationOf = Callable[..., Generation]
+from collector.contract import Content, Span, encode
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what a team's collector listens on
-PROTOBUF = {"Content-Type": "application/x-protobuf"}
 JSON = {"Content-Type": "application/json"}
 SECRET = "PLANTED-hunter2"
 
@@ -34,7 +32,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def key_of(command_of: CommandOf, database_url: str) -> Callable[..., str]:
+def key_of(database_url: str) -> Callable[..., str]:
     """Make a key by the command."""
 
     def make(*options: str) -> str:
@@ -68,7 +66,7 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
 
 
 def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
-    command_of: CommandOf, database_url: str, key_of: Callable[..., str]
+    database_url: str, key_of: Callable[..., str]
 ) -> None:
     """Keys made by the command open it; one that is revoked elsewhere is refused in seconds."""
     reader = key_of("--scope", "read", "--expires", "90d")
@@ -124,9 +122,7 @@ def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
         (["revoke", "00000000"], "error: 00000000: no key has this id"),
     ],
 )
-def test_an_unusable_key_option_is_told(
-    options: list[str], words: str, command_of: CommandOf, database_url: str
-) -> None:
+def test_an_unusable_key_option_is_told(options: list[str], words: str, database_url: str) -> None:
     """Exit code 2, and no key is made."""
     done = run([*command_of("keys", *options), "--database", database_url])
     assert (done.returncode, done.stdout) == (2, "")
@@ -142,10 +138,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_https_with_a_certificate_of_ones_own(
-    command_of: CommandOf,
-    database_url: str,
-    certificate: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
+    database_url: str, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client and a stock exporter that trust it get through; one that does not is told."""
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # would win over the exporter's option
@@ -171,7 +164,7 @@ def test_https_with_a_certificate_of_ones_own(
 
 
 def test_an_unusable_certificate_is_named(
-    command_of: CommandOf, database_url: str, certificate: tuple[Path, Path], tmp_path: Path
+    database_url: str, certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """Exit code 2 and one line, before anything listens."""
     cert = str(certificate[0])
@@ -187,9 +180,7 @@ def test_an_unusable_certificate_is_named(
         assert done.stderr.count("\n") == 1
 
 
-def test_no_content_in_logs_or_errors(
-    command_of: CommandOf, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_no_content_in_logs_or_errors(database_url: str) -> None:
     """A secret in content, in an attribute of the wrong type, in bodies that cannot be read."""
     spans = [
         encode(generation_of(1, content=Content(input_messages=SECRET, reference=SECRET))),
@@ -244,9 +235,7 @@ def test_no_content_in_logs_or_errors(
     assert SECRET not in errors
 
 
-def test_metrics_count_what_happened(
-    http: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_metrics_count_what_happened(http: httpx.Client) -> None:
     """Spans by their fate, flags, requests by route, and the gauges of the scrape."""
     good, flagged, bad = (
         encode(generation_of(1)),
@@ -278,9 +267,7 @@ def test_metrics_count_what_happened(
     assert values["draftgate_store_size_bytes"] > 0
 
 
-def test_storing_that_fails_and_works_again_is_two_lines(
-    command_of: CommandOf, database_url: str, generation_of: GenerationOf, body_of: BodyOf
-) -> None:
+def test_storing_that_fails_and_works_again_is_two_lines(database_url: str) -> None:
     """However often senders try meanwhile."""
     file = Path(database_url.removeprefix("sqlite:///"))
     body = body_of([encode(generation_of(1))])
@@ -302,9 +289,7 @@ def test_storing_that_fails_and_works_again_is_two_lines(
     assert ours[1].endswith(" info collector.ingest.queue: storing works again")
 
 
-def test_an_unusable_redaction_file_stops_the_start(
-    command_of: CommandOf, database_url: str, tmp_path: Path
-) -> None:
+def test_an_unusable_redaction_file_stops_the_start(database_url: str, tmp_path: Path) -> None:
     """A collector that would keep text unredacted does not start."""
     file = tmp_path / "r.yaml"
     file.write_text("patterns: {x: '('}")

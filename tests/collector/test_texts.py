@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_generations import generation_of
 from otlp_bodies import received
 from sqlalchemy import Connection, func, select
 
@@ -28,7 +29,6 @@ from collector.store import (
 from collector.store.tables import content, generation, span
 from collector.store.texts import SHARED
 
-GenerationOf = Callable[..., Generation]
 KEEP = ContentPolicy(Redactor(()))
 CONTENT = st.lists(st.binary(max_size=30), min_size=1, max_size=SHARED)
 
@@ -49,7 +49,7 @@ def test_a_frame_gives_back_what_it_was_given(spans: list[bytes], data: st.DataO
 
 
 @pytest.fixture
-def spans(generation_of: GenerationOf) -> list[Span]:
+def spans() -> list[Span]:
     """Spans with and without text, more than share a row."""
     return [encode(with_text(generation_of(n), n)) for n in range(1, 3 * SHARED)]
 

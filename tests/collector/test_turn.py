@@ -7,10 +7,11 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from anyio import CapacityLimiter
+from made_generations import generation_of
 from otlp_bodies import export_request, received
 from postgres_cluster import Postgres
 
@@ -26,7 +27,6 @@ from collector.otlp.body import Encoding
 from collector.store import Batch, Store, sizes
 from collector.store.turn import InterpreterTurn
 
-GenerationOf = Callable[..., Generation]
 _LONG_S = 30.0
 NOBODY = Sender(judges=False, key_id=None)
 
@@ -74,7 +74,7 @@ def test_patience_ends() -> None:
         assert _can_be_taken(turn)
 
 
-def test_writing_a_file_waits_for_it(collecting: Ingest, generation_of: GenerationOf) -> None:
+def test_writing_a_file_waits_for_it(collecting: Ingest) -> None:
     """A batch submitted while the turn is taken is written after the turn ends."""
     with collecting.turn.taken():
         written = collecting.submit(_batch_of(generation_of(1)))
@@ -84,7 +84,7 @@ def test_writing_a_file_waits_for_it(collecting: Ingest, generation_of: Generati
 
 
 def test_a_writer_that_waits_for_a_lock_does_not_hold_it(
-    collecting: Ingest, database_url: str, generation_of: GenerationOf
+    collecting: Ingest, database_url: str
 ) -> None:
     """While another process holds the database's lock, decoding goes on."""
     with contextlib.closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as other:
@@ -114,9 +114,7 @@ def test_it_comes_back_from_a_batch_that_fails(collecting: Ingest) -> None:
     assert _can_be_taken(collecting.turn)
 
 
-def test_it_comes_back_from_a_body_that_cannot_be_decoded(
-    collecting: Ingest, generation_of: GenerationOf
-) -> None:
+def test_it_comes_back_from_a_body_that_cannot_be_decoded(collecting: Ingest) -> None:
     """A garbled body costs its own request alone."""
 
     async def export(body: bytes) -> None:
@@ -130,9 +128,7 @@ def test_it_comes_back_from_a_body_that_cannot_be_decoded(
     assert _can_be_taken(collecting.turn)
 
 
-def test_writing_to_a_server_does_not_take_it(
-    postgres: Postgres, generation_of: GenerationOf
-) -> None:
+def test_writing_to_a_server_does_not_take_it(postgres: Postgres) -> None:
     """PostgreSQL writes in its own processes, for which nothing here has to wait."""
     with contextlib.closing(Store.open(postgres.url)) as store:
         turn = InterpreterTurn(patience_s=2 * _LONG_S)

@@ -3,15 +3,16 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-import httpx
 import pytest
-from otlp_bodies import received
+from collector_in_process import http_of
+from made_generations import generation_of
+from otlp_bodies import body_of, received
 from sqlite_database import locked
 from waiting import until
 
-from collector.contract import Arm, Generation, Span, encode
+from collector.contract import Arm, Span, encode
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
@@ -26,7 +27,6 @@ from collector.store import (
     sizes,
 )
 
-GenerationOf = Callable[..., Generation]
 NOW = 1_790_000_000.0
 
 
@@ -45,19 +45,19 @@ def clock() -> Clock:
     return Clock()
 
 
-def write(store: Store, generation_of: GenerationOf, numbers: Iterable[int]) -> None:
+def write(store: Store, numbers: Iterable[int]) -> None:
     for n in numbers:
         made = generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}")
         store.write(Batch(spans=prepare(received([encode(made)]))))
 
 
 def test_deltas_are_folded_after_seconds_and_pairs_counted(
-    any_database_url: str, generation_of: GenerationOf, clock: Clock
+    any_database_url: str, clock: Clock
 ) -> None:
     """Nothing is done at once; then one thing a step, until nothing is left."""
     with contextlib.closing(Store.open(any_database_url)) as store:
         upkeep = Upkeep(store, Keep(), clock=clock)
-        write(store, generation_of, range(2, 12))
+        write(store, range(2, 12))
         assert upkeep.step() == 0
         clock.now += 5
         assert upkeep.step() == 10
@@ -114,12 +114,10 @@ def engine_span(number: int) -> Span:
     )
 
 
-def test_a_late_generation_completes_a_pair_that_was_passed(
-    any_database_url: str, generation_of: GenerationOf
-) -> None:
+def test_a_late_generation_completes_a_pair_that_was_passed(any_database_url: str) -> None:
     """A generation stored below the counted ids is counted when it is stored."""
     with contextlib.closing(Store.open(any_database_url)) as store:
-        write(store, generation_of, range(2, 6))
+        write(store, range(2, 6))
         with store.transaction() as connection:
             connection.exec_driver_sql(
                 "DELETE FROM generation WHERE id = (SELECT min(id) FROM generation)"
@@ -135,13 +133,11 @@ def test_a_late_generation_completes_a_pair_that_was_passed(
             assert pair_counts.counts(connection) == {"k4": 2}
 
 
-def test_retention_runs_at_the_start_and_every_hour(
-    any_database_url: str, generation_of: GenerationOf, clock: Clock
-) -> None:
+def test_retention_runs_at_the_start_and_every_hour(any_database_url: str, clock: Clock) -> None:
     """A span that is old enough goes with the hour after."""
     clock.now = time.time()
     with contextlib.closing(Store.open(any_database_url)) as store:
-        write(store, generation_of, [1])
+        write(store, [1])
         upkeep = Upkeep(store, Keep(spans_s=86_400), clock=clock)
         clock.now += 10
         while upkeep.step():
@@ -155,15 +151,12 @@ def test_retention_runs_at_the_start_and_every_hour(
 
 
 def test_a_locked_database_is_said_once_and_tried_again(
-    database_url: str,
-    generation_of: GenerationOf,
-    clock: Clock,
-    caplog: pytest.LogCaptureFixture,
+    database_url: str, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A line when it begins to fail, a line when it works again, and the work is done then."""
     caplog.set_level(logging.INFO, "collector.serving.upkeep")
     with contextlib.closing(Store.open(database_url, busy_timeout_s=0.05)) as store:
-        write(store, generation_of, [1, 2])
+        write(store, [1, 2])
         upkeep = Upkeep(store, Keep(), clock=clock)
         clock.now += 10
         with locked(database_url):
@@ -178,12 +171,7 @@ def test_a_locked_database_is_said_once_and_tried_again(
 
 
 @pytest.mark.slow
-def test_a_running_collector_folds_by_itself(
-    database_url: str,
-    generation_of: GenerationOf,
-    body_of: Callable[[Iterable[Span]], bytes],
-    http_of: Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]],
-) -> None:
+def test_a_running_collector_folds_by_itself(database_url: str) -> None:
     """Posted over HTTP, read as before, and after seconds nothing waits to be folded."""
     headers = {"Content-Type": "application/x-protobuf"}
     with http_of(Settings(database_url=database_url)) as http:

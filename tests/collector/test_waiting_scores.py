@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from made_generations import generation_of
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from otlp_bodies import export_request, fill_attributes
 
 from collector.client import Client
 from collector.contract import Generation, encode
-
-GenerationOf = Callable[..., Generation]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -46,9 +45,7 @@ def answer(client: Client, made: Generation, response_id: str) -> None:
 
 
 @pytest.mark.parametrize("first", ["result", "answer"])
-def test_a_result_is_joined_whichever_comes_first(
-    client: Client, generation_of: GenerationOf, first: str
-) -> None:
+def test_a_result_is_joined_whichever_comes_first(client: Client, first: str) -> None:
     """It becomes the score of the generation that has the response id, and of no other."""
     steps = [
         lambda: result(client, "r1"),
@@ -63,7 +60,7 @@ def test_a_result_is_joined_whichever_comes_first(
     assert (score.metric, score.value) == ("helpfulness", 0.5)
 
 
-def test_a_later_result_replaces_the_earlier(client: Client, generation_of: GenerationOf) -> None:
+def test_a_later_result_replaces_the_earlier(client: Client) -> None:
     """As with results that name their span."""
     result(client, "r1", 0.25)
     result(client, "r1", 0.75)

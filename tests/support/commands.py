@@ -1,6 +1,7 @@
-"""Run the commands that build the tests' environments."""
+"""Commands of tests: `draftgate`, and what builds the environments."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 
@@ -10,3 +11,8 @@ def run(*command: str, cwd: Path | None = None) -> str:
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def command_of(*arguments: str) -> list[str]:
+    """Return a command line of `draftgate`."""
+    return [sys.executable, "-m", "draftgate", *arguments]

@@ -1,5 +1,6 @@
 """OTLP bodies made of records, in both encodings: the one writer that tests share."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from collector.contract import AttributeValue, Span
 from collector.otlp.body import Encoding
 from collector.otlp.traces import ReceivedSpan, decode_traces
 
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
 KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 STATUSES = {"unset": 0, "ok": 1, "error": 2}
 
@@ -47,10 +49,20 @@ def export_request(spans: Iterable[Span]) -> ExportTraceServiceRequest:
     return request
 
 
+def body_of(spans: Iterable[Span]) -> bytes:
+    """Write spans as an OTLP body in protobuf."""
+    body: bytes = export_request(spans).SerializeToString()
+    return body
+
+
+def json_of(spans: Iterable[Span]) -> bytes:
+    """Write spans as an OTLP body in JSON, ids in hexadecimal."""
+    return json.dumps(json_document(spans)).encode()
+
+
 def received(spans: Iterable[Span]) -> tuple[ReceivedSpan, ...]:
     """Return the spans as the collector has them once their body is decoded."""
-    body: bytes = export_request(spans).SerializeToString()
-    return decode_traces(body, Encoding.PROTOBUF).received
+    return decode_traces(body_of(spans), Encoding.PROTOBUF).received
 
 
 def json_document(spans: Iterable[Span]) -> dict[str, Any]:
