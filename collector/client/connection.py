@@ -7,18 +7,19 @@ from contextlib import closing, contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import httpx
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
 from collector.client.arrow_body import ArrowBody
-from collector.contract import from_document
+from collector.contract import from_document, to_document
 from collector.errors import ClientError
 
 PROTOBUF: Final = "application/x-protobuf"
 _ARROW: Final = "application/vnd.apache.arrow.stream"
-Query = Mapping[str, str | int | bool | Sequence[str] | None]
+Query = Mapping[str, str | float | bool | Sequence[str] | None]
 R = TypeVar("R")
 
 
@@ -61,6 +62,12 @@ class Connection:
             after = body["next"]
             if after is None:
                 return
+
+    def list(
+        self, kind: type[R], key: str, path: str, query: Query | None = None, *, wait_s: float = 0
+    ) -> tuple[R, ...]:
+        """Return the records under `key` of the response to a GET."""
+        return self.records(kind, self.get(path, query, wait_s=wait_s), key)
 
     def get(
         self, path: str, query: Query | None = None, *, wait_s: float = 0
@@ -110,6 +117,10 @@ class Connection:
         except ValueError as exc:
             raise ClientError(f"{self._url}{path}: cannot be sent: {exc}") from exc
         return self.send("POST", path, content=body, headers={"Content-Type": "application/json"})
+
+    def post_record(self, kind: type[R], path: str, record: object) -> R:
+        """Post a record, and return the one that the response describes."""
+        return self.record(kind, self.json(self.post(path, to_document(record))))
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request and return its successful response; `options` are those of httpx."""
@@ -162,6 +173,17 @@ class Connection:
             f"{self._url}: answered what a collector of this version does not ({exc}); "
             "check the URL, and that both are the same version"
         )
+
+
+class ApiResource:
+    """The requests of one subject of the API, over the client's connection."""
+
+    _connection: Connection
+
+
+def rollout_path(rollout: str, subject: str) -> str:
+    """Return the path of a rollout's subject, such as its `switch`."""
+    return f"/api/v1/rollouts/{quote(rollout, safe='')}/{subject}"
 
 
 def _ssl_context(ca_file: str | Path) -> ssl.SSLContext:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING
 
-from collector.client.resource import ApiResource
+from collector.client.connection import ApiResource
 from collector.contract import Arm, Generation
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class GenerationRequests(ApiResource):
         """Yield a rollout's generations in the order of arrival, page by page."""
         query = {
             "rollout": rollout,
-            "arm": arm.value if arm is not None else None,
+            "arm": arm,
             "cohort": cohort,
             "content": content,
         }
@@ -47,15 +47,13 @@ class GenerationRequests(ApiResource):
         """
         query = {
             "rollout": rollout,
-            "arm": arm.value if arm is not None else None,
+            "arm": arm,
             "cohort": cohort,
             "content": content,
             "order": "newest",
             "limit": limit,
         }
-        return self._connection.records(
-            Generation, self._connection.get("/api/v1/generations", query), "generations"
-        )
+        return self._connection.list(Generation, "generations", "/api/v1/generations", query)
 
     @contextmanager
     def generation_batches(  # noqa: PLR0913  # one argument per query parameter
@@ -84,7 +82,7 @@ class GenerationRequests(ApiResource):
 
         query = {
             "rollout": rollout,
-            "arm": arm.value if arm is not None else None,
+            "arm": arm,
             "cohort": cohort,
             "arrived_since": arrived_since.isoformat() if arrived_since is not None else None,
             "arrived_until": arrived_until.isoformat() if arrived_until is not None else None,

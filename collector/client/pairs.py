@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from collector.client.connection import Query
-from collector.client.resource import ApiResource
+from collector.client.connection import ApiResource, Query
 from collector.columns import ArrowError, Table
 from collector.contract import Pair, Regression, Unpaired
 
@@ -74,18 +73,15 @@ class PairRequests(ApiResource):
             "repeat": repeat,
             "content": content,
         }
-        found = self._connection.records(
-            Pair, self._connection.get("/api/v1/pairs", query), "pairs"
-        )
-        return next(iter(found), None)
+        return next(iter(self._connection.list(Pair, "pairs", "/api/v1/pairs", query)), None)
 
     def unpaired(self, rollout: str | None = None) -> tuple[Unpaired, ...]:
         """Return the unpaired ones among the newest generations, grouped by reason and sender.
 
         Of all rollouts or one; the largest group first.
         """
-        body = self._connection.get("/api/v1/unpaired", {"rollout": rollout})
-        return self._connection.records(Unpaired, body, "unpaired")
+        query = {"rollout": rollout}
+        return self._connection.list(Unpaired, "unpaired", "/api/v1/unpaired", query)
 
     def regressions(
         self,

@@ -1,10 +1,8 @@
 """Client requests for rollouts and the summaries of their arms."""
 
 from datetime import datetime
-from urllib.parse import quote
 
-from collector.client.connection import Query
-from collector.client.resource import ApiResource
+from collector.client.connection import ApiResource, Query, rollout_path
 from collector.contract import ArmSummary, RolloutOverview, TimeBucket
 from collector.errors import ClientError
 
@@ -17,9 +15,7 @@ class RolloutRequests(ApiResource):
 
     def rollouts(self) -> tuple[RolloutOverview, ...]:
         """Return every rollout that has a generation, by name."""
-        return self._connection.records(
-            RolloutOverview, self._connection.get("/api/v1/rollouts"), "rollouts"
-        )
+        return self._connection.list(RolloutOverview, "rollouts", "/api/v1/rollouts")
 
     def summary(
         self, rollout: str, *, start: Instant | None = None, end: Instant | None = None
@@ -29,10 +25,8 @@ class RolloutRequests(ApiResource):
         Covers generations that started in [start, end), or all; the window is widened to whole
         minutes.
         """
-        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
-        return self._connection.records(
-            ArmSummary, self._connection.get(path, _window(start, end)), "summary"
-        )
+        path = rollout_path(rollout, "summary")
+        return self._connection.list(ArmSummary, "summary", path, _window(start, end))
 
     def timeseries(
         self,
@@ -49,14 +43,14 @@ class RolloutRequests(ApiResource):
         The window is widened to whole steps. A step without generations has no row. `counts_only`
         omits the measured metrics, which are most of the work.
         """
-        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
+        path = rollout_path(rollout, "timeseries")
         query = {
             "step": step,
             "cohort": cohort,
             "counts_only": counts_only or None,
             **_window(start, end),
         }
-        return self._connection.records(TimeBucket, self._connection.get(path, query), "timeseries")
+        return self._connection.list(TimeBucket, "timeseries", path, query)
 
 
 def _window(start: Instant | None, end: Instant | None) -> Query:

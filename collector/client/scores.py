@@ -5,8 +5,7 @@ from http import HTTPStatus
 from itertools import islice
 from urllib.parse import quote
 
-from collector.client.connection import Query
-from collector.client.resource import ApiResource
+from collector.client.connection import ApiResource, Query
 from collector.contract import Feedback, Lease, LeaseRequest, Score, to_document
 from collector.errors import ClientError
 

@@ -9,9 +9,8 @@ import httpx
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector.client.connection import PROTOBUF
+from collector.client.connection import PROTOBUF, ApiResource
 from collector.client.otlp_json import traces
-from collector.client.resource import ApiResource
 from collector.contract import AttributeValue, EngineSample, Generation, Span
 from collector.contract.span_json import span_from_document
 from collector.errors import ClientError
