@@ -246,7 +246,7 @@ def stored_ids(database_url: str) -> set[Identity]:
 
 def rollups_equal_rows(database_url: str) -> None:
     """Raise `AssertionError` if rollups or pair counts do not equal the rows."""
-    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
+    with Store.open(database_url) as store, store.read() as connection:
         found = [str(difference) for difference in differences(connection)]
     assert not found, f"{len(found)} rollups differ from the rows: {found[:3]}"
 

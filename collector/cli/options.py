@@ -1,7 +1,6 @@
 """Options and error handling shared by the collector's commands."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Annotated
 
 import typer
@@ -32,16 +31,11 @@ def seconds_of(option: str, text: str | None) -> int | None:
     return durations.seconds(option, text) if text is not None else None
 
 
-@contextmanager
-def open_store(settings: Settings, *, relational_only: bool = False) -> Iterator[Store]:
-    """Open the database, creating or upgrading it if needed, and close it on exit."""
-    store = Store.open(
+def open_store(settings: Settings, *, relational_only: bool = False) -> Store:
+    """Open the database, creating or upgrading it if needed; close it on exit."""
+    return Store.open(
         settings.database_url,
         analytics_url=settings.analytics_url,
         relational_only=relational_only,
         busy_timeout_s=settings.busy_timeout_s,
     )
-    try:
-        yield store
-    finally:
-        store.close()

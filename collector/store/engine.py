@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -45,7 +45,7 @@ SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/databa
 
 
 class Store:
-    """An open database at the newest schema.
+    """An open database at the newest schema; a context manager.
 
     Many threads may read at once. Only one transaction writes at a time, across processes too.
     """
@@ -89,6 +89,12 @@ class Store:
             beside.close()
             raise
         return cls(database, busy_timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def engine(self) -> Engine:

@@ -41,7 +41,7 @@ def make_key(*scopes: Scope, **fields: Any) -> tuple[ApiKey, str]:
 def store_key(database_url: str, *scopes: Scope, **fields: Any) -> str:
     """Store a key and return what its holder sends."""
     key, text = make_key(*scopes, **fields)
-    with contextlib.closing(Store.open(database_url)) as store, store.transaction() as connection:
+    with Store.open(database_url) as store, store.transaction() as connection:
         keys.add(connection, key)
     return text
 
@@ -191,7 +191,7 @@ def test_an_expired_or_revoked_key_is_refused(database_url: str, guarded: httpx.
         text = store_key(database_url, Scope.READ, **ended)
         if not ended:
             with (
-                contextlib.closing(Store.open(database_url)) as store,
+                Store.open(database_url) as store,
                 store.transaction() as connection,
             ):
                 keys.revoke(connection, text[4:12], time.time_ns())
@@ -265,7 +265,7 @@ def test_a_rate_limit_is_429_with_retry_after(database_url: str, guarded: httpx.
 def test_the_last_use_is_stored_away_from_requests(database_url: str) -> None:
     """Uses are gathered, and written when the thread ends at the latest."""
     text = store_key(database_url, Scope.READ)
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
 
         def stored(id_: str) -> ApiKey | None:
             with store.read() as connection:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from backports import zstd
 from collector_in_process import http_of
+from made_generations import span_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from otlp_bodies import PROTOBUF, body_of
 
@@ -58,9 +59,8 @@ def spans() -> list[Span]:
         text = {key: f"{SECRET} {key}" for key in TEXTS}
         odd = {"content": SECRET, "gen_ai.prompt": SECRET, "anything": (SECRET,), "body": SECRET}
         made.append(
-            Span(
-                trace_id=f"{number:032x}",
-                span_id=f"{number:016x}",
+            span_of(
+                number,
                 name="llm_request" if name == "vLLM" else f"chat {name}",
                 start_unix_ns=START + number,
                 end_unix_ns=START + number + 10**9,
@@ -105,19 +105,15 @@ def test_no_dialect_leaves_content_in_the_file(database_url: str) -> None:
 @pytest.mark.parametrize("captures", [False, True])
 def test_names_are_redacted(captures: bool, database_url: str) -> None:
     """A span's and an event's, for some put an address there; with content kept, URLs too."""
-    span = Span(
-        trace_id="1" * 32,
-        span_id="1" * 16,
+    span = span_of(
         name="mail bob@example.com",
-        start_unix_ns=START,
-        end_unix_ns=START + 1,
         attributes={"url.full": "https://x.example/?to=bob@example.com"},
         events=(SpanEvent(name="sent to bob@example.com", time_unix_ns=START, attributes={}),),
     )
     settings = Settings(database_url=database_url, capture_content=captures)
     with http_of(settings) as http:
         assert http.post("/v1/traces", content=body_of([span]), headers=PROTOBUF).is_success
-        shown = http.get(f"/api/v1/traces/{'1' * 32}").text
+        shown = http.get(f"/api/v1/traces/{span.trace_id}").text
     assert "bob@" not in shown
     assert shown.count("[redacted:email]") == 2
     assert shown.count("[redacted:email:") == (1 if captures else 0)
@@ -128,12 +124,7 @@ def test_names_are_redacted(captures: bool, database_url: str) -> None:
 def test_the_type_of_an_error_is_redacted(captures: bool, dialect: str, database_url: str) -> None:
     """Some put the whole message there, as a string or a list, on the span or on its event."""
     quoted = "Refused: bob@example.com"
-    span = Span(
-        trace_id="1" * 32,
-        span_id="1" * 16,
-        name="chat",
-        start_unix_ns=START,
-        end_unix_ns=START + 1,
+    span = span_of(
         status=SpanStatus.ERROR,
         attributes=DIALECTS[dialect] | {"error.type": quoted, "draftgate.rollout": "k4"},
         events=(
@@ -147,7 +138,7 @@ def test_the_type_of_an_error_is_redacted(captures: bool, dialect: str, database
     with http_of(settings) as http:
         body = body_of([span, listed])
         assert http.post("/v1/traces", content=body, headers=PROTOBUF).is_success
-        shown = http.get(f"/api/v1/traces/{'1' * 32}").text
+        shown = http.get(f"/api/v1/traces/{span.trace_id}").text
     assert "bob@" not in shown
     assert shown.count("Refused: [redacted:email]") >= 4
     path = Path(database_url.removeprefix("sqlite:///"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import command_of
+from commands import command_of, run_to_end
 from made_generations import generation_of
 from otlp_bodies import body_of
 
@@ -17,10 +17,6 @@ from collector.contract import encode
 from collector.store.tables import metadata
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what the warning is about
-
-
-def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def test_serve_says_where_it_listens_and_stops_on_sigterm(
@@ -37,7 +33,9 @@ def test_a_port_in_use_is_one_line_and_no_database(database_url: str) -> None:
     """Exit code 2, and not even an empty file is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        done = run(command_of("serve", "--database", database_url, "--port", port, "--no-grpc"))
+        done = run_to_end(
+            command_of("serve", "--database", database_url, "--port", port, "--no-grpc")
+        )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: cannot listen on 127.0.0.1 port {port}: Address already in use; "
@@ -50,7 +48,7 @@ def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     """Exit code 2, the file named and unchanged."""
     file = tmp_path / "notes.txt"
     file.write_text("remember the milk\n")
-    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
+    done = run_to_end(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {file}: is no SQLite database (it begins with b'remember the mil'); "
@@ -75,7 +73,7 @@ def test_an_unusable_option_is_one_line(
     options: list[str], env: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     """Exit code 2, the option or variable and its value named."""
-    done = run(command_of("serve", *options), env=env, cwd=tmp_path)
+    done = run_to_end(command_of("serve", *options), env=env, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {words}")
     assert done.stderr.count("\n") == 1
@@ -85,14 +83,14 @@ def test_an_unusable_option_is_one_line(
 def test_listening_beyond_this_machine_needs_keys(database_url: str) -> None:
     """Without a valid key nobody could be let in, so that is refused, with what to do."""
     at = ("--database", database_url, "--port", "0", "--host", ANYWHERE)
-    done = run(command_of("serve", *at))
+    done = run_to_end(command_of("serve", *at))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: --host {ANYWHERE}: requests need an API key, and the database holds none that is "
         "valid; create one with `draftgate keys create NAME --scope ingest --scope read`, "
         "or pass --no-keys to let in whoever can reach the port\n"
     )
-    both = run(command_of("serve", *at, "--no-keys", "--require-keys"))
+    both = run_to_end(command_of("serve", *at, "--no-keys", "--require-keys"))
     assert both.returncode == 2
     assert both.stderr == (
         "error: --no-keys: keys are required too, by --require-keys or DRAFTGATE_REQUIRE_KEYS; "
@@ -126,16 +124,16 @@ def test_listening_beyond_this_machine_without_keys_is_warned_of(database_url: s
 
 def test_db_upgrade_creates_and_stats_counts(database_url: str) -> None:
     """The environment names the database as well as the option does."""
-    done = run(command_of("db", "upgrade", "--database", database_url))
+    done = run_to_end(command_of("db", "upgrade", "--database", database_url))
     assert (done.returncode, done.stdout) == (0, f"{database_url} is at the newest schema\n")
     with Client.local(database_url) as client:
         client.post_traces(body_of([encode(generation_of(1))]))
     environment = {"DRAFTGATE_DATABASE_URL": database_url}
-    counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
+    counted = json.loads(run_to_end(command_of("db", "stats", "--json"), env=environment).stdout)
     filled = ("generation", "resource", "rollup_delta", "secret", "series", "span", "span_key")
     assert counted["rows"] == dict.fromkeys(metadata.tables, 0) | dict.fromkeys(filled, 1)
     assert counted["size_bytes"] > 0
-    shown = run(command_of("db", "stats"), env=environment)
+    shown = run_to_end(command_of("db", "stats"), env=environment)
     assert shown.returncode == 0
     assert "generation" in shown.stdout
 
@@ -143,7 +141,7 @@ def test_db_upgrade_creates_and_stats_counts(database_url: str) -> None:
 def test_stats_of_nothing_creates_nothing(database_url: str) -> None:
     """Counting a database that does not exist is an error, not an empty database."""
     file = Path(database_url.removeprefix("sqlite:///"))
-    done = run(command_of("db", "stats", "--database", database_url))
+    done = run_to_end(command_of("db", "stats", "--database", database_url))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {file}: does not exist; name an existing database with --database, "

@@ -1,6 +1,5 @@
 """ClickHouse beside a relational database: no fault changes a count that a reader can see."""
 
-import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,11 +7,11 @@ from typing import Any
 
 import pytest
 from chdb_processes import run_steps
-from made_generations import generation_of
+from made_generations import generation_of, pair_side, score_of
 from otlp_bodies import received
 from sqlalchemy import select
 
-from collector.contract import Arm, Score, encode
+from collector.contract import encode
 from collector.errors import StoreError, StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
@@ -38,7 +37,7 @@ def settings(new_settings: Callable[[str], Settings]) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    with contextlib.closing(opened(settings)) as store:
+    with opened(settings) as store:
         yield store
 
 
@@ -47,7 +46,7 @@ def opened(settings: Settings) -> Store:
 
 
 def rows_of(numbers: range) -> tuple[SpanRows, ...]:
-    made = (generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in numbers)
+    made = (pair_side(n) for n in numbers)
     return prepare(received([encode(one) for one in made]))
 
 
@@ -101,7 +100,7 @@ def test_a_mark_that_was_not_committed_moves_nothing(store: Store, settings: Set
     with pytest.raises(RuntimeError, match="before the commit"):
         write_without_commit(store, batch)
     assert counted(store) == (10, 5)
-    with contextlib.closing(opened(settings)) as other:
+    with opened(settings) as other:
         assert other.write(Batch(spans=rows_of(range(2, 22)))) == 10
         with other.read() as connection:
             (hole,) = watermarks.read(connection).holes
@@ -178,7 +177,7 @@ def test_a_killed_collector_leaves_nothing_half_seen(tmp_path: Path) -> None:
 import os, signal, sys
 sys.path.insert(0, "tests/support")
 sys.path.insert(0, "tests/collector")
-from made_generations import generation_of
+from made_generations import generation_of, pair_side, score_of
 from test_clickhouse import opened, rows_of, counted
 from collector.settings import Settings
 from collector.store import Batch
@@ -208,9 +207,8 @@ def test_a_score_keeps_its_first_revision(store: Store) -> None:
     one = generation_of(2)
 
     def post(*values: float) -> None:
-        ids = {"trace_id": one.trace_id, "span_id": one.span_id}
-        kind = {"metric": "m", "evaluator": "e", "version": "1", "key_id": f"key {values}"}
-        store.write(Batch(scores=tuple(Score(**ids, **kind, value=value) for value in values)))
+        posted = (score_of(one, value, key_id=f"key {values}") for value in values)
+        store.write(Batch(scores=tuple(posted)))
 
     post(0.1, 0.2)
     post(0.3)
@@ -222,11 +220,11 @@ def test_a_score_keeps_its_first_revision(store: Store) -> None:
 
 def test_where_spans_are_is_decided_once(settings: Settings, database_url: str) -> None:
     """A database with spans of its own takes no ClickHouse, and one with it is not read alone."""
-    with contextlib.closing(Store.open(database_url)) as alone:
+    with Store.open(database_url) as alone:
         alone.write(Batch(spans=rows_of(range(2, 4))))
     with pytest.raises(StoreError, match="holds spans itself"):
         Store.open(database_url, analytics_url=settings.analytics_url)
-    with contextlib.closing(opened(settings)) as beside:
+    with opened(settings) as beside:
         beside.write(Batch(spans=rows_of(range(2, 4))))
     with pytest.raises(StoreError, match="set DRAFTGATE_ANALYTICS_URL"):
         Store.open(settings.database_url)
@@ -262,7 +260,7 @@ def test_sizes_are_clickhouses_own(store: Store) -> None:
 
 def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(settings: Settings) -> None:
     """Opened by a newer version, it keeps its rows, and holds the new column of those to come."""
-    with contextlib.closing(opened(settings)) as store:
+    with opened(settings) as store:
         store.write(Batch(spans=rows_of(range(2, 12))))
         clickhouse = clickhouse_of(store)
         clickhouse.command("ALTER TABLE generation DROP COLUMN server_ttft_s")
@@ -270,7 +268,7 @@ def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(settings: 
         clickhouse.command(f"DROP TABLE {schema.VERSIONS}")
         lacking = clickhouse._columns()
     assert "server_ttft_s" not in lacking["generation"]
-    with contextlib.closing(opened(settings)) as store:
+    with opened(settings) as store:
         present = clickhouse_of(store)._columns()
         assert all(
             {column.split()[0] for column in shape.columns} == present[shape.name]
@@ -288,7 +286,7 @@ def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(settings: 
 
 def test_a_store_of_a_newer_version_is_left_as_it_is(settings: Settings) -> None:
     """It is refused in one line that says what to do."""
-    with contextlib.closing(opened(settings)) as store:
+    with opened(settings) as store:
         clickhouse_of(store).command("INSERT INTO schema_version VALUES (1000)")
     with pytest.raises(StoreError, match=r"newer Draftgate \(schema 1000, .* upgrade Draftgate"):
         opened(settings)

@@ -1,9 +1,7 @@
 """ClickHouse over HTTP: 503 while it does not work, then 200, and nothing lost or counted twice."""
 
-import contextlib
 import logging
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +10,12 @@ import httpx
 import pytest
 from clickhouse_server import Fault
 from collector_in_process import http_of
-from commands import command_of
-from made_generations import generation_of
+from commands import command_of, run_to_end
+from made_generations import pair_side
 from otlp_bodies import PROTOBUF, body_of
 from sqlalchemy import insert
 
-from collector.contract import Arm, encode
+from collector.contract import encode
 from collector.settings import Settings
 from collector.store import Store, progress, rollouts, rollup_check, rollup_reads, scores, tables
 from collector.store.clickhouse import AnalyticsConnection, watermarks
@@ -50,9 +48,7 @@ class Sender:
         self._next += 10
         made = [
             # A resource of its own, for one that is known is not written again.
-            generation_of(
-                n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}", service_name=f"s{numbers[0]}"
-            )
+            pair_side(n, service_name=f"s{numbers[0]}")
             for n in numbers
         ]
         return body_of([encode(one) for one in made])
@@ -88,8 +84,8 @@ class Sender:
     def rollups_equal_rows(self) -> None:
         """Check that they do."""
         with (
-            contextlib.closing(
-                Store.open(self.settings.database_url, analytics_url=self.settings.analytics_url)
+            Store.open(
+                self.settings.database_url, analytics_url=self.settings.analytics_url
             ) as store,
             store.read() as connection,
         ):
@@ -217,13 +213,10 @@ def test_a_password_is_sent_and_never_shown(
         (server.url("x", password="wrong/one"), "Authentication failed"),
         (server.url("x").replace(str(server.port), "1"), "refused"),
     ):
-        done = subprocess.run(
+        done = run_to_end(
             command_of("serve", "--database", f"sqlite:///{tmp_path / 'x.db'}", "--port", "0"),
             env=os.environ | {"DRAFTGATE_ANALYTICS_URL": url},
             cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode != 0
         assert words in done.stderr
@@ -244,7 +237,7 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
         f"score ({score_columns}) SELECT {ids}, 'm', 'e', '1', number / {count}",
     )
     url = server.url("scores")
-    with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
+    with Store.open(database_url, analytics_url=url) as store:
         with store.transaction() as connection:
             assert isinstance(connection, AnalyticsConnection)
             for what in fill:
@@ -276,7 +269,7 @@ def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: 
         (f"{key} * 3600, 1, 0, 1, map(0, 60)", "rollup_hour", series * 24),
     )
     url = server.url("summaries")
-    with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
+    with Store.open(database_url, analytics_url=url) as store:
         with store.transaction() as connection:
             assert isinstance(connection, AnalyticsConnection)
             for values, table, rows in fill:

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import json
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,8 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from made_generations import generation_of
+from commands import run_to_end
+from made_generations import generation_of, score_of
 from made_verdicts import made_verdict, resting_on
 from otlp_bodies import body_of
 from pyarrow import parquet
@@ -795,12 +795,7 @@ def test_a_local_client_that_nobody_closes_lets_the_program_end(database_url: st
         "import sys; from collector.client import Client\n"
         "client = Client.local(sys.argv[1]); print(client.health(), client.rollouts())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, database_url],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end([sys.executable, "-c", script, database_url])
     assert (done.returncode, done.stdout, done.stderr) == (0, "True ()\n", "")
 
 
@@ -894,15 +889,8 @@ def stored(generation: Generation) -> Generation:
     return replace(generation, quality=("counts:accepted_exceeds_draft",) if broken else ())
 
 
-def score(generation: Generation, metric: str, *, version: str = "1", **fields: Any) -> Score:
-    return Score(
-        trace_id=generation.trace_id,
-        span_id=generation.span_id,
-        metric=metric,
-        evaluator="e",
-        version=version,
-        **fields,
-    )
+def score(generation: Generation, metric: str, **fields: Any) -> Score:
+    return score_of(generation, **({"value": None, "metric": metric} | fields))
 
 
 def verdict(client: Client, rollout: str) -> Verdict:

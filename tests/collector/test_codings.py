@@ -1,7 +1,6 @@
 """Content codings: decompression, refusals, and the cost of a bomb."""
 
 import gzip
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from backports import zstd
+from commands import run_to_end
 
 from collector.api.codings import inflate
 from collector.errors import BodyTooLargeError, MediaTypeError, RequestError
@@ -122,13 +122,7 @@ except BodyTooLargeError:
 def test_a_bomb_holds_no_more_than_the_limit(coding: str) -> None:
     """Ten gigabytes of zeros grow the process by the limit, a piece and a window at most."""
     limit = 64 * MIB
-    done = subprocess.run(
-        [sys.executable, "-c", BOMB, coding, str(limit)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    )
+    done = run_to_end([sys.executable, "-c", BOMB, coding, str(limit)], cwd=ROOT)
     sent, grown = map(int, done.stdout.split())
     assert sent < 11 * MIB
     assert grown < limit + 12 * MIB

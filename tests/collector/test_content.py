@@ -11,12 +11,12 @@ import pytest
 from collector_in_process import http_of
 from hypothesis import given
 from hypothesis import strategies as st
-from made_generations import generation_of
+from made_generations import generation_of, span_of
 from otlp_bodies import PROTOBUF, body_of, export_request, logs_request
 
 from collector.client import Client
 from collector.content import DROP, ContentPolicy, Redactor, checksums, redaction_file, shipped
-from collector.contract import Content, Span, encode
+from collector.contract import Content, encode
 from collector.errors import SettingsError
 from collector.settings import Settings
 
@@ -206,15 +206,7 @@ def test_without_capture_text_is_dropped_and_numbers_stay(database_url: str) -> 
         "exception.message": "PLANTED",
         "my.label": "kept",
     }
-    sent = Span(
-        **{
-            name: getattr(span, name)
-            for name in span.__slots__
-            if name not in ("attributes", "status_message")
-        },
-        attributes={**span.attributes, **more},
-        status_message="PLANTED",
-    )
+    sent = replace(span, attributes={**span.attributes, **more}, status_message="PLANTED")
     judged = {"trace_id": sent.trace_id, "span_id": sent.span_id, "metric": "m"}
     score = judged | {"evaluator": "e", "version": "1", "value": 0.5, "explanation": "PLANTED"}
     result = {
@@ -225,12 +217,9 @@ def test_without_capture_text_is_dropped_and_numbers_stay(database_url: str) -> 
     }
     logs = logs_request([result]).SerializeToString()
     annotation = {"annotations.0.annotation.name": "o", "openinference.span.kind": "CHAIN"}
-    annotated = Span(
+    annotated = span_of(
         trace_id=sent.trace_id,
         span_id="f" * 16,
-        name="chain",
-        start_unix_ns=1,
-        end_unix_ns=2,
         attributes=annotation | {"annotations.0.annotation.explanation": "PLANTED"},
     )
     with http_of(Settings(database_url=database_url)) as http:  # type: ignore[attr-defined]

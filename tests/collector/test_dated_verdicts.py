@@ -1,6 +1,5 @@
 """A rollout's verdicts over months: each with the serving that it judged, in all stores."""
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,7 @@ def test_a_watchs_verdict_has_the_serving_before_it(database_url: str) -> None:
         serve(client, "k4", 100, k=4, fingerprint="later")
         watch = made_verdict(Outcome.FAIL, rollout="k4", versions={"watch": "1"})
         posted = 10**18 + 50 * SECOND
-        with contextlib.closing(Store.open(database_url)) as store:
+        with Store.open(database_url) as store:
             stored = StoredVerdict(id="0" * 64, posted_unix_ns=posted, verdict=watch)
             store.write(Batch(verdicts=(stored,)))
         (found,) = client.dated_verdicts("k4")

@@ -1,10 +1,8 @@
 """`draftgate db`, on both databases."""
 
-import contextlib
 import json
 import os
 import pty
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +10,12 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from commands import command_of
-from made_generations import generation_of
+from commands import command_of, run_to_end
+from made_generations import generation_of, pair_side
 from otlp_bodies import received
 from typer.testing import CliRunner
 
-from collector.contract import Arm, encode
+from collector.contract import encode
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store
 from collector.store.tables import metadata
@@ -30,13 +28,10 @@ DAY_S = 86_400
 def filled(any_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Fill a database with two pairs that came three days ago and one of today."""
     real = time.time
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         for days_ago, numbers in ((3, range(2, 6)), (0, range(6, 8))):
             monkeypatch.setattr(time, "time", lambda ago=days_ago: real() - ago * DAY_S)
-            made = [
-                encode(generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}"))
-                for n in numbers
-            ]
+            made = [encode(pair_side(n)) for n in numbers]
             store.write(Batch(spans=prepare(received(made))))
         monkeypatch.undo()
     return any_database_url
@@ -83,7 +78,7 @@ def test_stats_compact_and_check(filled: str) -> None:
 )
 def test_check_finds_what_differs(filled: str, damage: str, words: str) -> None:
     """Exit code 1, the series and the number named."""
-    with contextlib.closing(Store.open(filled)) as store:
+    with Store.open(filled) as store:
         store.fold(at_most=100)
         store.count_pairs(at_most=100)
         with store.transaction() as connection:
@@ -118,9 +113,7 @@ def test_retention_asks_on_a_terminal(filled: str) -> None:
     for answer, left in (("n", 6), ("y", 2)):
         terminal, theirs = pty.openpty()
         os.write(terminal, f"{answer}\n".encode())
-        done = subprocess.run(
-            command_of(*arguments), stdin=theirs, capture_output=True, text=True, check=False
-        )
+        done = run_to_end(command_of(*arguments), stdin=theirs)
         os.close(theirs)
         os.close(terminal)
         assert "delete them? [y/N]:" in done.stdout
@@ -151,7 +144,7 @@ def test_unusable_durations_are_one_line(
 
 def test_vacuum_gives_space_back(database_url: str) -> None:
     """An SQLite file from which all was deleted shrinks."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         made = [encode(generation_of(n)) for n in range(1, 2000)]
         store.write(Batch(spans=prepare(received(made))))
         with store.transaction() as connection:

@@ -1,6 +1,5 @@
 """Decisions: the responses to a rollout controller, and the status codes of hooks."""
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -85,7 +84,7 @@ def test_a_verdict_from_the_future_is_no_pass(database_url: str) -> None:
         client.post_verdict(resting_on(client, made))
         ahead = time.time_ns() + 10**12
         with (
-            contextlib.closing(Store.open(database_url)) as store,
+            Store.open(database_url) as store,
             store.transaction() as connection,
         ):
             connection.execute(update(verdict).values(posted_unix_ns=ahead))
@@ -102,7 +101,7 @@ def test_hooks_read_the_status(
     serve: Callable[..., Any], database_url: str, outcome: Outcome, promotion: int, rollback: int
 ) -> None:
     """As Flagger posts: JSON of its own, and a key that may only read, in the address."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         reader = add_key(store, "flagger", Scope.READ)
         writer = add_key(store, "ci", Scope.INGEST)
     with Client.local(database_url) as client:

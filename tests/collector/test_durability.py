@@ -7,7 +7,6 @@ import random
 import resource
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from collector_in_process import http_of
-from commands import command_of
+from commands import command_of, run_to_end
 from google.rpc.status_pb2 import Status
 from made_generations import generation_of
 from otlp_bodies import PROTOBUF, body_of
@@ -237,11 +236,8 @@ def test_a_read_only_database_is_one_line_and_exit_2(database_url: str, serve: S
     file.chmod(0o444)
     # Permissions do not bind root, so root gives up that privilege.
     bound = ["setpriv", "--bounding-set=-dac_override"] if os.getuid() == 0 else []
-    done = subprocess.run(
-        [*bound, *command_of("serve", "--database", database_url, "--port", "0", "--no-grpc")],
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_to_end(
+        [*bound, *command_of("serve", "--database", database_url, "--port", "0", "--no-grpc")]
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

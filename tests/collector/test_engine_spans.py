@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import made_generations
 import pytest
 from chdb_processes import run_steps
 from made_generations import generation_of
@@ -41,17 +42,7 @@ def store(
 
 def engine_span_of(client: Generation, **fields: Any) -> Span:
     """Make vLLM's own span of the client's request."""
-    span = Span(
-        trace_id=client.trace_id,
-        span_id="e" * 16,
-        parent_span_id=client.span_id,
-        name="llm_request",
-        kind="server",
-        start_unix_ns=client.start_unix_ns,
-        end_unix_ns=client.end_unix_ns,
-        attributes=ENGINE,
-    )
-    return replace(span, **fields)
+    return made_generations.engine_span_of(client, **({"attributes": ENGINE} | fields))
 
 
 def write(store: Store, *spans: Span) -> None:
@@ -189,14 +180,7 @@ def test_spans_between_lead_to_the_nearest_generation(store: Store) -> None:
     client, other = (
         generation_of(n, trace_id="a" * 32, service_name=None, prompt_id=f"p{n}") for n in (1, 2)
     )
-    between = Span(
-        trace_id=client.trace_id,
-        span_id="b" * 16,
-        parent_span_id=client.span_id,
-        name="POST",
-        start_unix_ns=client.start_unix_ns,
-        end_unix_ns=client.end_unix_ns,
-    )
+    between = engine_span_of(client, span_id="b" * 16, name="POST", attributes={})
     engine = engine_span_of(client, parent_span_id=between.span_id)
     write(store, encode(client), encode(other), between, engine)
     assert [found.queue_s for found in stored(store)] == [0.01, None]

@@ -15,7 +15,7 @@ import grpc
 import httpx
 import psutil
 import pytest
-from commands import command_of
+from commands import command_of, run_to_end
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from made_generations import generation_of
@@ -271,11 +271,8 @@ def test_a_port_in_use_is_one_line_and_no_database(database_url: str) -> None:
     """Exit code 2, and both ways out are named."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        done = subprocess.run(
-            command_of("serve", "--database", database_url, "--port", "0", "--grpc-port", port),
-            capture_output=True,
-            text=True,
-            check=False,
+        done = run_to_end(
+            command_of("serve", "--database", database_url, "--port", "0", "--grpc-port", port)
         )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

@@ -399,7 +399,7 @@ def test_half_messages_share_one_room(serving: Serving) -> None:
 
 def test_nobody_without_a_key_is_read(serve: Serve, database_url: str) -> None:
     """A call is refused by its head; its message need not be there."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         add_key(store, "app", Scope.INGEST)
     server = serve(database_url, env={"DRAFTGATE_REQUIRE_KEYS": "1"})
     host, port = server.grpc.rsplit(":", 1)

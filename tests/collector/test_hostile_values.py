@@ -12,7 +12,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from collector_in_process import http_of
-from made_generations import generation_of
+from made_generations import generation_of, span_of
 from otlp_bodies import PROTOBUF, export_request, received
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 
@@ -192,15 +192,7 @@ def test_an_annotation_with_a_name_that_is_too_long_is_no_score(
         "annotations.0.annotation.name": LONG,
         "annotations.0.annotation.score": 0.5,
     }
-    span = Span(
-        trace_id="a" * 32,
-        span_id="b" * 16,
-        name="x",
-        start_unix_ns=1,
-        end_unix_ns=2,
-        attributes=sent,
-    )
-    (rows,) = prepare(received([span]))
+    (rows,) = prepare(received([span_of(attributes=sent)]))
     with opened(postgres_url) as store:
         written = store.write(Batch(spans=(rows,), scores=rows.scores))
         assert (written, rows.scores) == (1, ())

@@ -1,13 +1,12 @@
 """The writer thread: pending batches are written together, and a failure affects only its own."""
 
 import asyncio
-import contextlib
 
 import pytest
-from made_generations import generation_of
+from made_generations import generation_of, score_of
 from otlp_bodies import received
 
-from collector.contract import Generation, Score, encode
+from collector.contract import Generation, encode
 from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
@@ -27,9 +26,7 @@ def test_a_request_that_breaks_the_writer_fails_alone(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Requests of one transaction do not share the fault of one, and the thread goes on."""
-    impossible = Score(
-        trace_id="1" * 32, span_id="2" * 16, metric="m", evaluator="e", version="\ud800", value=1.0
-    )
+    impossible = score_of(generation_of(), version="\ud800")
 
     async def scenario(ingest: Ingest) -> list[object]:
         pending = asyncio.gather(
@@ -44,7 +41,7 @@ def test_a_request_that_breaks_the_writer_fails_alone(
         await asyncio.to_thread(ingest.stop)
         return results
 
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         results = asyncio.run(scenario(Ingest(store, max_queue_bytes=1)))
         assert [type(result) for result in results] == [
             type(None),
@@ -70,7 +67,7 @@ def test_stopping_writes_what_is_pending_and_takes_no_more(database_url: str) ->
         with pytest.raises(StoreUnavailableError, match="stopping; send this again later"):
             await ingest.write(batch_of(generation_of(50)))
 
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         asyncio.run(scenario(Ingest(store, max_queue_bytes=1)))
         assert spans_in(store) == 49
 
@@ -89,6 +86,6 @@ def test_a_waiter_that_went_away_is_not_written(database_url: str) -> None:
         await asyncio.to_thread(ingest.stop)
         assert gone.cancelled()
 
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         asyncio.run(scenario(Ingest(store, max_queue_bytes=1)))
         assert spans_in(store) == 1

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from made_generations import generation_of, score_of
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
 from otlp_bodies import logs_request
 from stored_keys import add_key
@@ -18,7 +19,6 @@ from collector.contract import (
     Generation,
     Outcome,
     RampChange,
-    Score,
     Switch,
     SwitchChange,
     Verdict,
@@ -34,13 +34,13 @@ ClientOf = Callable[..., Client]
 @pytest.fixture
 def client_of(serve: Serve, any_database_url: str) -> Iterator[ClientOf]:
     """Return what opens a client with a new key of some scopes, at a collector that asks for it."""
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         add_key(store, "there must be one", Scope.READ)
     server = serve(any_database_url, env={"DRAFTGATE_REQUIRE_KEYS": "1"})
     with contextlib.ExitStack() as opened:
 
         def client_of(*scopes: Scope) -> Client:
-            with contextlib.closing(Store.open(any_database_url)) as store:
+            with Store.open(any_database_url) as store:
                 key = add_key(store, "+".join(scopes), *scopes)
             return opened.enter_context(Client(server.url, key=key))
 
@@ -49,8 +49,7 @@ def client_of(serve: Serve, any_database_url: str) -> Iterator[ClientOf]:
 
 def attempts(verdict: Verdict) -> dict[str, Callable[[Client], object]]:
     """Return everything by which somebody could turn a release."""
-    score = Score(trace_id="a" * 32, span_id="b" * 16, metric="m", evaluator="e", version="1",
-                  value=1.0)  # fmt: skip
+    score = score_of(generation_of())
     watch = Watch(rollout="k4", policy_name="p", policy_hash="h", outcome=Outcome.PASS)
     return {
         "verdict": lambda c: c.post_verdict(verdict),
@@ -97,8 +96,7 @@ def test_a_score_names_the_key_that_posted_it(client_of: ClientOf) -> None:
     judges = [client_of(Scope.INGEST, Scope.JUDGE) for _ in range(2)]
     send_pairs(every, "k4")
     (generation, *_) = every.generations("k4")
-    posted = Score(trace_id=generation.trace_id, span_id=generation.span_id, metric="m",
-                   evaluator="e", version="1", value=1.0, key_id="claimed")  # fmt: skip
+    posted = score_of(generation, key_id="claimed")
     ids = [key_id_of(judge) for judge in judges]
     for judge, key_id in zip(judges, ids, strict=True):
         judge.post_scores([posted])
@@ -167,9 +165,7 @@ def test_a_verdict_rests_on_what_is_stored(any_database_url: str, forged: str) -
         assert words in str(refused.value)
         assert client.verdicts() == ()
         send_pairs(client, "k4", 2, first=2)  # what arrives later changes nothing
-        score = Score(trace_id=next(client.generations("k4")).trace_id, span_id=f"{1:016x}",
-                      metric="m", evaluator="e", version="1", value=1.0)  # fmt: skip
-        client.post_scores([score])
+        client.post_scores([score_of(next(client.generations("k4")), span_id=f"{1:016x}")])
         assert client.post_verdict(true).verdict == true
 
 

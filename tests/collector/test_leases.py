@@ -1,6 +1,5 @@
 """Leases on unscored generations, on both databases: shared, renewed, taken over, finished."""
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 from collector_in_process import http_of
-from made_generations import generation_of
+from made_generations import pair_side, score_of
 from otlp_bodies import body_of, received
 from sqlalchemy import func, select, update
 
 from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client, ClientError
-from collector.contract import Arm, LeasedEvaluator, LeaseRequest, Score, encode
+from collector.contract import LeasedEvaluator, LeaseRequest, encode
 from collector.errors import ConflictError, NotFoundError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
@@ -39,17 +38,14 @@ def store(
     request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
 ) -> Iterator[Store]:
     """Open a database of each kind that holds five pairs, and a generation of another rollout."""
-    with contextlib.closing(Store.open(new_database_url(request.param))) as opened:
+    with Store.open(new_database_url(request.param)) as opened:
         write(opened, range(2, 12))
         write(opened, range(20, 21), rollout="other")
         yield opened
 
 
 def write(store: Store, numbers: range, **fields: Any) -> None:
-    made = [
-        encode(generation_of(n, **({"arm": list(Arm)[n % 2], "prompt_id": f"p{n // 2}"} | fields)))
-        for n in numbers
-    ]
+    made = [encode(pair_side(n, **fields)) for n in numbers]
     store.write(Batch(spans=prepare(received(made))))
 
 
@@ -189,17 +185,8 @@ def test_an_unknown_rollout_is_told(store: Store) -> None:
 
 def test_the_client_leases_renews_and_finishes(database_url: str) -> None:
     """A lease holds generations, the pairs that they complete, and their existing scores."""
-    made = [
-        replace(generation_of(n), arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in range(2, 6)
-    ]
-    score = Score(
-        trace_id=made[1].trace_id,
-        span_id=made[1].span_id,
-        metric="m",
-        evaluator="e",
-        version="1",
-        value=0.5,
-    )
+    made = [pair_side(n) for n in range(2, 6)]
+    score = score_of(made[1], 0.5)
     with Client.local(database_url) as client:
         client.post_traces(body_of(map(encode, made)))
         client.post_scores([score])
@@ -260,7 +247,7 @@ def test_a_key_needs_to_judge_and_to_read(database_url: str) -> None:
     """A lease gives generations to read, and with content their text."""
     scopes = [{Scope.JUDGE}, {Scope.INGEST, Scope.READ}, {Scope.JUDGE, Scope.READ}, set(Scope)]
     texts = []
-    with contextlib.closing(Store.open(database_url)) as store, store.transaction() as connection:
+    with Store.open(database_url) as store, store.transaction() as connection:
         for held in scopes:
             text = new_key_text()
             texts.append(str(text))

@@ -1,6 +1,5 @@
 """The schema: as the code says, upgraded by a further migration, refused if it is newer."""
 
-import contextlib
 import re
 import shutil
 from pathlib import Path
@@ -60,7 +59,7 @@ def test_migrations_have_own_revisions_and_one_head() -> None:
 
 def test_the_migrated_schema_is_the_one_in_the_code(any_database_url: str) -> None:
     """Alembic finds nothing to change but the index that PostgreSQL alone has."""
-    with contextlib.closing(Store.open(any_database_url)) as store, store.read() as connection:
+    with Store.open(any_database_url) as store, store.read() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_common})
         assert compare_metadata(context, metadata) == []
 
@@ -70,10 +69,10 @@ def test_a_next_migration_finds_every_row(
 ) -> None:
     """Opening upgrades a filled database in place; spans are written and counted as before."""
     first, second = (Batch(spans=prepare(received([encode(generation_of(n))]))) for n in (1, 2))
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         store.write(first)
     request.getfixturevalue("_with_a_next_migration")
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         store.write(second)
         with store.read() as connection:
             found = connection.execute(sa.text("SELECT verify_s FROM generation ORDER BY id"))

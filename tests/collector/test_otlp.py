@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_generations import generation_of
+from made_generations import generation_of, span_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from otlp_bodies import body_of, json_of
 
@@ -57,14 +57,7 @@ def test_both_encodings_give_the_spans_that_were_sent(odd_span: Span) -> None:
 
 def test_nan_survives_both_encodings() -> None:
     """NaN is a double like any other: stored as sent."""
-    span = Span(
-        trace_id="1" * 32,
-        span_id="2" * 16,
-        name="s",
-        start_unix_ns=1,
-        end_unix_ns=2,
-        attributes={"nan": math.nan},
-    )
+    span = span_of(attributes={"nan": math.nan})
     attribute = {"key": "nan", "value": {"doubleValue": "NaN"}}
     for received in (
         decode_traces(body_of([span]), Encoding.PROTOBUF),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from made_generations import generation_of
+from made_generations import generation_of, score_of
 from otlp_bodies import export_request
 
 from collector.client import Client, ClientError
@@ -43,8 +43,7 @@ def post(client: Client) -> Callable[..., Generation]:
 
 
 def score(of: Generation, value: float, version: str = "1") -> Score:
-    return Score(trace_id=of.trace_id, span_id=of.span_id, metric="task_completion",
-                 evaluator="e", version=version, value=value)  # fmt: skip
+    return score_of(of, value, metric="task_completion", version=version)
 
 
 def test_a_window_holds_what_arrived_in_it(client: Client, post: Callable[..., Generation]) -> None:

@@ -1,6 +1,5 @@
 """Ramps of rollouts: an audit log of shares, in which a larger one rests on a passing verdict."""
 
-import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -128,7 +127,7 @@ def test_an_unusable_step_is_refused(http: httpx.Client, body: Any, words: str) 
 
 def test_a_step_needs_the_scope_admin(serve: Callable[..., Any], database_url: str) -> None:
     """A key that may only read is refused; the log names the key that took the step."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         reader = add_key(store, "router", Scope.READ)
         admin = add_key(store, "release team", Scope.ADMIN, Scope.READ)
     server = serve(database_url, env={"DRAFTGATE_REQUIRE_KEYS": "1"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from made_generations import generation_of
+from made_generations import generation_of, score_of
 from otlp_bodies import received
 
 from collector.client import Client, RegressionPage
@@ -24,7 +24,7 @@ from collector.store import Batch, Keep, Store, regressions
 @pytest.fixture
 def store(any_database_url: str) -> Any:
     """Open a store whose upkeep is the test's own."""
-    with contextlib.closing(Store.open(any_database_url)) as opened:
+    with Store.open(any_database_url) as opened:
         yield opened
 
 
@@ -43,8 +43,7 @@ def put(store: Store) -> Callable[..., Generation]:
 
 def score(of: Generation, value: float | None, metric: str = "m", version: str = "1") -> Score:
     reason = "no answer" if value is None else None
-    return Score(trace_id=of.trace_id, span_id=of.span_id, metric=metric, evaluator="e",
-                 version=version, value=value, unscored_reason=reason)  # fmt: skip
+    return score_of(of, value, metric=metric, version=version, unscored_reason=reason)
 
 
 def settle(store: Store) -> None:
@@ -150,7 +149,7 @@ def test_every_backend_orders_alike(backend: str, new_settings: Callable[[str], 
 def test_upkeep_orders_them_by_itself(any_database_url: str) -> None:
     """After some seconds, also where nothing but scores has come; then it has nothing to do."""
     now = time.time()
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         upkeep = Upkeep(store, Keep(), clock=lambda: now)
         for n, arm in enumerate(Arm, 1):
             made = replace(generation_of(n), rollout="k4", prompt_id="p", repeat=0, arm=arm)
@@ -192,7 +191,7 @@ def test_unusable_questions_are_refused(
     query: dict[str, str], status: int, database_url: str
 ) -> None:
     """The error names the wrong place, and is never a 500."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         store.write(Batch(spans=prepare(received([encode(generation_of(1))]))))
     app = create_app(Settings(database_url=database_url))
     transport = InProcessTransport(app, app.router.lifespan_context(app))

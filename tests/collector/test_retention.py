@@ -1,18 +1,17 @@
 """Whole days are dropped once they are old enough, and nothing that must stay goes with them."""
 
-import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from made_generations import generation_of
+from made_generations import generation_of, score_of
 from otlp_bodies import received
 from sqlalchemy import Engine, event, func, select
 
 from collector import dialects
 from collector.content import ContentPolicy, Redactor
-from collector.contract import Arm, Content, EngineSample, Generation, SampleKind, Score, encode
+from collector.contract import Arm, Content, EngineSample, Generation, SampleKind, encode
 from collector.errors import NotFoundError, RequestError
 from collector.ingest.preparation import prepare
 from collector.store import (
@@ -43,23 +42,13 @@ TEXT = Content(input_messages="[]", output_messages="[]")
 @pytest.fixture
 def ten_days(any_database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Fill a store on each of ten days: pairs within a day, and one that spans two days."""
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         for day in range(10):
             now = (FIRST_DAY + day) * DAY_S + 60.0
             monkeypatch.setattr(time, "time", lambda now=now: now)
             made = [generation(day, n, now) for n in range(6)]
             spans = prepare(received([encode(one) for one in made]), KEEP_TEXT)
-            judged = tuple(
-                Score(
-                    trace_id=one.trace_id,
-                    span_id=one.span_id,
-                    metric="m",
-                    evaluator="e",
-                    version="1",
-                    value=1.0,
-                )
-                for one in made
-            )
+            judged = tuple(map(score_of, made))
             store.write(Batch(spans=spans, scores=judged, samples=(sample(now),)))
             if day == 4:
                 store.fold(at_most=100)
@@ -193,7 +182,7 @@ def test_a_day_stays_as_long_as_it_is_told(ten_days: Store) -> None:
 
 def test_deleting_scans_no_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite's plan of every statement of a piece names an index or a range of row ids."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         monkeypatch.setattr(time, "time", lambda: FIRST_DAY * DAY_S + 1.0)
         made = [encode(generation(0, n, time.time())) for n in range(6)]
         store.write(Batch(spans=prepare(received(made)), samples=(sample(time.time()),)))

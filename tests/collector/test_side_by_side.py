@@ -1,6 +1,5 @@
 """Several collectors on one database: each knows, and goes on with, what another does."""
 
-import contextlib
 import os
 import subprocess
 import threading
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 from collector_in_process import http_of
 from commands import command_of
-from made_generations import generation_of
+from made_generations import pair_side
 from otlp_bodies import received
 from postgres_cluster import Postgres
 from sqlalchemy import Connection, update
@@ -21,7 +20,7 @@ from waiting import until
 
 from benchmarks.side_by_side import Team
 from collector.api_key import ApiKey, Scope, digest, new_key_text
-from collector.contract import Arm, encode
+from collector.contract import encode
 from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import LEASED_S, Upkeep
@@ -47,7 +46,7 @@ def store(
     request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
 ) -> Iterator[Store]:
     """Open an empty database of each kind."""
-    with contextlib.closing(Store.open(new_database_url(request.param))) as opened:
+    with Store.open(new_database_url(request.param)) as opened:
         yield opened
 
 
@@ -59,8 +58,7 @@ def postgres_url(new_database_url: Callable[[str], str]) -> str:
 
 def write(store: Store, numbers: range) -> None:
     for n in numbers:
-        made = generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}")
-        store.write(Batch(spans=prepare(received([encode(made)]))))
+        store.write(Batch(spans=prepare(received([encode(pair_side(n))]))))
 
 
 def upkeep_of(store: Store) -> Upkeep:
@@ -193,7 +191,7 @@ def test_collectors_count_a_keys_rate_together(postgres_url: str) -> None:
     settings = Settings(database_url=postgres_url, require_keys=True)
     headers = {"Authorization": f"Bearer {text}"}
     with (
-        contextlib.closing(Store.open(postgres_url)) as store,
+        Store.open(postgres_url) as store,
         http_of(settings) as first,
         http_of(settings) as second,
     ):
@@ -209,7 +207,7 @@ def test_collectors_count_a_keys_rate_together(postgres_url: str) -> None:
 
 def test_a_shared_bucket_holds_a_seconds_tokens_and_no_more(postgres_url: str) -> None:
     """Among threads too; one of a clock that was set back is full again."""
-    with contextlib.closing(Store.open(postgres_url)) as store:
+    with Store.open(postgres_url) as store:
         # Half a token comes back in 500 s: none does while this runs.
         assert [store.take_token("slow", 0.001) == 0 for _ in range(3)] == [True, False, False]
         assert 900 <= store.take_token("slow", 0.001) <= 1000
@@ -230,7 +228,7 @@ LOCK = f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
 @pytest.mark.parametrize("copying", [False, True], ids=["between statements", "in a COPY"])
 def test_a_writer_that_says_nothing_any_more_is_ended(postgres_url: str, copying: bool) -> None:
     """If a stopped process holds the lock of writers, others write again after a while."""
-    with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.5)) as store:
+    with Store.open(postgres_url, busy_timeout_s=0.5) as store:
         stalled = psycopg.connect(postgres_url)
         stalled.execute(LOCK)
         if copying:
@@ -249,7 +247,7 @@ def test_a_writer_that_says_nothing_any_more_is_ended(postgres_url: str, copying
 
 def test_a_writer_that_works_is_not_ended(postgres_url: str) -> None:
     """However long its statement takes: others are told to come again."""
-    with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.2)) as store:
+    with Store.open(postgres_url, busy_timeout_s=0.2) as store:
         with psycopg.connect(postgres_url) as working:
             working.execute(LOCK)
             done = threading.Thread(target=working.execute, args=("SELECT pg_sleep(2)",))

@@ -18,7 +18,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_generations import generation_of
+from made_generations import generation_of, span_of
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
@@ -299,14 +299,8 @@ def test_any_spans_are_read_alike(fields: list[dict[str, object]]) -> None:
 @given(attribute_maps, st.data())
 def test_changed_bytes_are_read_alike(attributes: dict[str, object], data: st.DataObject) -> None:
     """With bytes changed, cut off or doubled, a body is read as the long way reads it, or left."""
-    span = Span(
-        trace_id="ab" * 16,
-        span_id="cd" * 8,
-        name="x",
-        start_unix_ns=1,
-        end_unix_ns=2,
-        attributes={"gen_ai.operation.name": "chat", "gen_ai.request.seed": 300, **attributes},  # type: ignore[dict-item]
-    )
+    own = {"gen_ai.operation.name": "chat", "gen_ai.request.seed": 300}
+    span = span_of(attributes=own | attributes)
     whole = export_request([span]).SerializeToString()
     body = bytearray(whole)
     assert assert_same(whole)

@@ -1,7 +1,7 @@
 """Spans to rows: the short way for Draftgate's dialect, and the rows of other spans."""
 
-import contextlib
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,15 +85,15 @@ def test_the_dictionary_of_payloads_never_changes() -> None:
 
 def with_parts(span: Span) -> Span:
     message = {"exception.type": "ValueError", "exception.message": "no Ada"}
-    return Span(
-        **{name: getattr(span, name) for name in Span.__slots__ if name not in ("events", "links")},
+    return replace(
+        span,
         events=(SpanEvent(name="exception", time_unix_ns=5, attributes=message),),
         links=(SpanLink(trace_id="c" * 32, span_id="d" * 16, attributes={"why": "retry"}),),
     )
 
 
 def round_trip(database_url: str, span: Span, content: ContentPolicy) -> Span:
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         store.write(Batch(spans=prepare(received([span]), content)))
         with store.read() as connection:
             (kept,) = traces.trace(connection, span.trace_id)

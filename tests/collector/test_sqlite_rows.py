@@ -1,7 +1,6 @@
 """Rows into an SQLite table, a hundred and more at a time."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from collector.store.sqlite.bulk import SqliteBulk
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[Connection]:
     with (
-        closing(Store.open(f"sqlite:///{tmp_path}/d.db")) as store,
+        Store.open(f"sqlite:///{tmp_path}/d.db") as store,
         store.transaction() as connection,
     ):
         yield connection

@@ -11,7 +11,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from collector_in_process import http_of
-from made_generations import generation_of
+from made_generations import engine_span_of, generation_of
 from otlp_bodies import PROTOBUF, body_of
 
 from collector.contract import Arm, Span, encode
@@ -79,14 +79,8 @@ def sentinels() -> list[Span]:
 
 def engine_side(of: Span) -> Span:
     """Make the engine's own span of a client's."""
-    return Span(
-        trace_id=of.trace_id,
-        span_id="e" * 16,
-        parent_span_id=of.span_id,
-        name="llm_request",
-        kind="server",
-        start_unix_ns=of.start_unix_ns,
-        end_unix_ns=of.end_unix_ns,
+    return engine_span_of(
+        of,
         attributes={
             "gen_ai.latency.time_to_first_token": 0.07,
             "gen_ai.latency.time_in_queue": 0.01,
@@ -230,7 +224,7 @@ def test_folding_and_counting_change_no_answer(
     with http_of(settings) as http:
         fill(http, odd_span)
         before = answers(http)
-        with contextlib.closing(opened(settings)) as store:
+        with opened(settings) as store:
             while store.fold(at_most=5000):
                 pass
             while store.count_pairs(at_most=5000):
@@ -265,7 +259,7 @@ def test_old_days_go_alike(
             accept(http.post("/v1/traces", content=body_of(spans), headers=PROTOBUF))
             accept(http.post("/api/v1/scores", json=[score_of(span, 1.0) for span in spans]))
         before = http.get("/api/v1/rollouts/k4/timeseries", params={"step": "day"}).json()
-        with contextlib.closing(opened(settings)) as store:
+        with opened(settings) as store:
             store.count_pairs(at_most=5000)
             while store.retain(Keep(2 * DAY_S, DAY_S), (FIRST_DAY + 4) * DAY_S):
                 pass

@@ -4,18 +4,18 @@ import contextlib
 import logging
 import shutil
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_generations import generation_of
+from commands import run_to_end
+from made_generations import generation_of, score_of
 from otlp_bodies import received
 
 from collector import dialects
 from collector.content import ContentPolicy, Redactor
-from collector.contract import Content, Score, Span, encode
+from collector.contract import Content, Span, encode
 from collector.errors import StoreError
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store, generations, sizes, traces
@@ -28,9 +28,9 @@ EMPTY = dict.fromkeys(metadata.tables, 0) | {"secret": 1}
 def test_opening_again_keeps_what_is_stored(database_url: str, odd_span: Span) -> None:
     """A second opening finds the schema current and every row in place, whole."""
     generation = generation_of(1)
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         store.write(Batch(spans=prepare(received([encode(generation), odd_span]), KEEP)))
-    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
+    with Store.open(database_url) as store, store.read() as connection:
         page = generations.page(
             connection, generations.GenerationFilter("k4"), content_of=dialects.content, limit=10
         )
@@ -56,11 +56,8 @@ def test_migrations_are_found_inside_an_installed_package(tmp_path: Path) -> Non
         "from collector.store import Store, migrate\n"
         "print(migrate.migrations_folder()); Store.open(sys.argv[2]).close()"
     )
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-c", script, tmp_path / "site", f"sqlite:///{tmp_path / 'x.db'}"],
-        capture_output=True,
-        text=True,
-        check=True,
         cwd=tmp_path,
     )
     assert done.stdout.strip() == str(tmp_path / "site" / "collector" / "store" / "migrations")
@@ -139,7 +136,7 @@ def test_text_can_be_deleted_while_numbers_stay(database_url: str) -> None:
     content = Content(input_messages="[]", output_messages="[]", context=("a",), reference="r")
     generation = generation_of(1, content=content)
     bare = generation_of(1)
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         store.write(Batch(spans=prepare(received([encode(generation)]), KEEP)))
         with store.engine.begin() as connection:
             connection.execute(metadata.tables["content"].delete())
@@ -157,10 +154,8 @@ def test_text_can_be_deleted_while_numbers_stay(database_url: str) -> None:
 def test_a_failed_batch_stores_nothing(database_url: str) -> None:
     """Spans and scores of one batch are stored together or not at all."""
     spans = prepare(received([encode(generation_of(1))]))
-    impossible = Score(
-        trace_id="1" * 32, span_id="2" * 16, metric="m", evaluator="e", version="\ud800", value=1.0
-    )
-    with contextlib.closing(Store.open(database_url)) as store:
+    impossible = score_of(generation_of(), version="\ud800")
+    with Store.open(database_url) as store:
         with pytest.raises(UnicodeEncodeError):
             store.write(Batch(spans=spans, scores=(impossible,)))
         with store.read() as connection:

@@ -1,7 +1,6 @@
 """Switches of rollouts: an audit log, and waiting for its next event."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +62,7 @@ def test_an_unusable_change_is_refused(http: httpx.Client, body: Any, words: str
 
 def test_setting_needs_the_scope_admin(serve: Callable[..., Any], database_url: str) -> None:
     """A key that may only read is refused; the log names the key that set the switch."""
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         reader = add_key(store, "dashboard", Scope.READ)
         admin = add_key(store, "release team", Scope.ADMIN, Scope.READ)
     server = serve(database_url, env={"DRAFTGATE_REQUIRE_KEYS": "1"})
@@ -145,5 +144,5 @@ def test_nothing_is_asked_where_nobody_waits(
         assert len(asked) == before
         await watch.end()
 
-    with contextlib.closing(Store.open(database_url)) as store:
+    with Store.open(database_url) as store:
         asyncio.run(wait())

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 from certificates import self_signed
-from commands import command_of
-from made_generations import generation_of
+from commands import command_of, run_to_end
+from made_generations import generation_of, span_of
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -20,15 +20,11 @@ from otlp_bodies import PROTOBUF, body_of
 from waiting import until
 
 from collector.client import Client, ClientError
-from collector.contract import Content, Span, encode
+from collector.contract import Content, encode
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what a team's collector listens on
 JSON = {"Content-Type": "application/json"}
 SECRET = "PLANTED-hunter2"
-
-
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -36,7 +32,7 @@ def key_of(database_url: str) -> Callable[..., str]:
     """Make a key by the command."""
 
     def make(*options: str) -> str:
-        done = run(command_of("keys", "create", "t", *options, "--database", database_url))
+        done = run_to_end(command_of("keys", "create", "t", *options, "--database", database_url))
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -85,7 +81,7 @@ def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
             with pytest.raises(ClientError, match="429 Too Many Requests"):
                 client.post_traces(b"")
         id_ = reader[4:12]
-        done = run(command_of("keys", "revoke", id_, "--database", database_url))
+        done = run_to_end(command_of("keys", "revoke", id_, "--database", database_url))
         assert done.stdout == f"key {id_} (t) is revoked\n"
         with Client(url, key=reader) as client:
 
@@ -101,7 +97,7 @@ def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
     assert f" warning collector.cli.serve: listening on {ANYWHERE} without TLS: " in errors
     assert reader[13:] not in errors
     listed = json.loads(
-        run(command_of("keys", "list", "--json", "--database", database_url)).stdout
+        run_to_end(command_of("keys", "list", "--json", "--database", database_url)).stdout
     )
     assert {(row["scopes"][0], row["state"]) for row in listed} == {
         ("read", "revoked"),
@@ -124,10 +120,10 @@ def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
 )
 def test_an_unusable_key_option_is_told(options: list[str], words: str, database_url: str) -> None:
     """Exit code 2, and no key is made."""
-    done = run([*command_of("keys", *options), "--database", database_url])
+    done = run_to_end([*command_of("keys", *options), "--database", database_url])
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr
-    listed = run(command_of("keys", "list", "--json", "--database", database_url))
+    listed = run_to_end(command_of("keys", "list", "--json", "--database", database_url))
     assert json.loads(listed.stdout) == []
 
 
@@ -173,7 +169,7 @@ def test_an_unusable_certificate_is_named(
         (["--tls-cert", cert, "--tls-key", f"{tmp_path}/no"], f"--tls-key {tmp_path}/no: cannot"),
         (["--tls-cert", cert, "--tls-key", cert], f"--tls-key {cert}: cannot be used"),
     ):
-        done = run(command_of("serve", "--database", database_url, "--port", "0", *options))
+        done = run_to_end(command_of("serve", "--database", database_url, "--port", "0", *options))
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("error: ")
         assert words in done.stderr
@@ -184,13 +180,8 @@ def test_no_content_in_logs_or_errors(database_url: str) -> None:
     """A secret in content, in an attribute of the wrong type, in bodies that cannot be read."""
     spans = [
         encode(generation_of(1, content=Content(input_messages=SECRET, reference=SECRET))),
-        Span(
-            trace_id="1" * 32,
-            span_id="2" * 16,
-            name="chat",
-            kind="client",
-            start_unix_ns=1,
-            end_unix_ns=2,
+        span_of(
+            2,
             attributes={
                 "gen_ai.operation.name": "chat",
                 "gen_ai.usage.output_tokens": SECRET,
@@ -294,6 +285,6 @@ def test_an_unusable_redaction_file_stops_the_start(database_url: str, tmp_path:
     file = tmp_path / "r.yaml"
     file.write_text("patterns: {x: '('}")
     at = ("--database", database_url, "--port", "0", "--capture-content", "--redaction", str(file))
-    done = run(command_of("serve", *at))
+    done = run_to_end(command_of("serve", *at))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {file}: patterns.x: is no regular expression: ")

@@ -1,7 +1,6 @@
 """Texts of spans that share a row: each is found by its own span, and by no other."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +61,7 @@ def with_text(made: Generation, number: int) -> Generation:
 def test_every_span_keeps_its_own_text(any_database_url: str, spans: list[Span]) -> None:
     """However many came together; a few rows hold all of it."""
     batches = [spans[:1], spans[1:4], spans[4:]]
-    with closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         for batch in batches:
             store.write(Batch(spans=prepare(received(batch), KEEP)))
         with store.read() as connection:
@@ -74,7 +73,7 @@ def test_spans_without_text_take_no_row_and_no_place(
     any_database_url: str, spans: list[Span]
 ) -> None:
     """Where nothing is captured, ids follow one another."""
-    with closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         for batch in (spans[:3], spans[3:]):
             store.write(Batch(spans=prepare(received(batch), DROP)))
         with store.read() as connection:
@@ -91,7 +90,7 @@ def test_text_of_a_span_that_is_known_already_is_not_stored_again(
         replace(one, attributes={**one.attributes, "draftgate.reference": "2"}) for one in spans
     ]
     batches = [spans[2:5], [*again[:4], spans[8], again[8], *spans[4:]], again]
-    with closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         for batch in batches:
             store.write(Batch(spans=prepare(received(batch), KEEP)))
         with store.read() as connection:
@@ -107,7 +106,7 @@ def test_texts_of_one_batch_are_merged_with_others(
 ) -> None:
     """Requests that are written together keep their own frames."""
     prepared = [prepare(received(some), KEEP) for some in (spans[:9], spans[9:10], spans[10:])]
-    with closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         store.write(Batch(spans=tuple(rows for some in prepared for rows in some)))
         with store.read() as connection:
             assert_kept(connection, spans)
@@ -115,7 +114,7 @@ def test_texts_of_one_batch_are_merged_with_others(
 
 def test_pages_of_generations_find_their_text(any_database_url: str, spans: list[Span]) -> None:
     """Those of one text each, and no neighbour's."""
-    with closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         store.write(Batch(spans=prepare(received(spans), KEEP)))
         with store.read() as connection:
             g = generation.c
@@ -158,7 +157,7 @@ def test_postgresql_does_not_compress_texts_again(
     new_database_url: Callable[[str], str], spans: list[Span]
 ) -> None:
     """Neither in the table nor in the partition of a day."""
-    with closing(Store.open(new_database_url("postgresql"))) as store:
+    with Store.open(new_database_url("postgresql")) as store:
         store.write(Batch(spans=prepare(received(spans), KEEP)))
         with store.read() as connection:
             found = connection.exec_driver_sql(

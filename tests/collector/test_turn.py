@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 from anyio import CapacityLimiter
-from made_generations import generation_of
+from made_generations import generation_of, score_of
 from otlp_bodies import export_request, received
 from postgres_cluster import Postgres
 
 from collector.content import DROP
-from collector.contract import Generation, Score, encode
+from collector.contract import Generation, encode
 from collector.errors import OtlpError
 from collector.ingest.counters import Counters
 from collector.ingest.export import Exporter, Sender
@@ -34,7 +34,7 @@ NOBODY = Sender(judges=False, key_id=None)
 @pytest.fixture
 def collecting(database_url: str) -> Iterator[Ingest]:
     """Write to an SQLite file, for whose lock and whose turn everybody waits for long."""
-    with contextlib.closing(Store.open(database_url, busy_timeout_s=2 * _LONG_S)) as store:
+    with Store.open(database_url, busy_timeout_s=2 * _LONG_S) as store:
         ingest = Ingest(store, max_queue_bytes=1_000_000)
         ingest.turn = InterpreterTurn(patience_s=2 * _LONG_S)
         ingest.start()
@@ -98,7 +98,7 @@ def test_a_writer_that_waits_for_a_lock_does_not_hold_it(
 
 def test_readers_never_wait_for_it(collecting: Ingest, database_url: str) -> None:
     """Whoever has the turn, the database can be read, and found to be well."""
-    with collecting.turn.taken(), contextlib.closing(Store.open(database_url)) as store:
+    with collecting.turn.taken(), Store.open(database_url) as store:
         store.check()
         with store.read() as connection:
             assert sizes.row_counts(connection)["span"] == 0
@@ -106,9 +106,7 @@ def test_readers_never_wait_for_it(collecting: Ingest, database_url: str) -> Non
 
 def test_it_comes_back_from_a_batch_that_fails(collecting: Ingest) -> None:
     """A batch that cannot be written costs its own request alone."""
-    impossible = Score(
-        trace_id="1" * 32, span_id="2" * 16, metric="m", evaluator="e", version="\ud800", value=1.0
-    )
+    impossible = score_of(generation_of(), version="\ud800")
     with pytest.raises(UnicodeEncodeError):
         collecting.submit(Batch(scores=(impossible,))).result(_LONG_S)
     assert _can_be_taken(collecting.turn)
@@ -130,7 +128,7 @@ def test_it_comes_back_from_a_body_that_cannot_be_decoded(collecting: Ingest) ->
 
 def test_writing_to_a_server_does_not_take_it(postgres: Postgres) -> None:
     """PostgreSQL writes in its own processes, for which nothing here has to wait."""
-    with contextlib.closing(Store.open(postgres.url)) as store:
+    with Store.open(postgres.url) as store:
         turn = InterpreterTurn(patience_s=2 * _LONG_S)
         with turn.taken():
             writing = threading.Thread(target=store.write, args=(_batch_of(generation_of(1)), turn))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from made_generations import span_of
 from otlp_bodies import export_request
 from typer.testing import CliRunner
 
@@ -20,15 +21,8 @@ def span(
     number: int, attributes: dict[str, AttributeValue], resource: dict[str, AttributeValue]
 ) -> Span:
     """Return a client's span of a second."""
-    return Span(
-        trace_id=f"{number:032x}",
-        span_id=f"{number:016x}",
-        name="chat m",
-        start_unix_ns=10**18,
-        end_unix_ns=10**18 + 10**9,
-        attributes=BASE | attributes,
-        resource={"service.name": "shop"} | resource,
-    )
+    own = {"service.name": "shop"}
+    return span_of(number, attributes=BASE | attributes, resource=own | resource)
 
 
 @pytest.fixture

@@ -1,18 +1,17 @@
 """The collector's upkeep, step by step, and as a thread beside senders."""
 
-import contextlib
 import logging
 import time
 from collections.abc import Iterable
 
 import pytest
 from collector_in_process import http_of
-from made_generations import generation_of
+from made_generations import engine_span_of, generation_of, pair_side, span_of
 from otlp_bodies import body_of, received
 from sqlite_database import locked
 from waiting import until
 
-from collector.contract import Arm, Span, encode
+from collector.contract import Span, encode
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
@@ -47,15 +46,14 @@ def clock() -> Clock:
 
 def write(store: Store, numbers: Iterable[int]) -> None:
     for n in numbers:
-        made = generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}")
-        store.write(Batch(spans=prepare(received([encode(made)]))))
+        store.write(Batch(spans=prepare(received([encode(pair_side(n))]))))
 
 
 def test_deltas_are_folded_after_seconds_and_pairs_counted(
     any_database_url: str, clock: Clock
 ) -> None:
     """Nothing is done at once; then one thing a step, until nothing is left."""
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         upkeep = Upkeep(store, Keep(), clock=clock)
         write(store, range(2, 12))
         assert upkeep.step() == 0
@@ -75,7 +73,7 @@ def test_an_engines_span_whose_client_sent_none_becomes_a_generation(
 ) -> None:
     """After ten minutes, once, also in rollups and pairs, though its id is below counted ones."""
     clock.now = time.time()
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         upkeep = Upkeep(store, Keep(), clock=clock)
         store.write(Batch(spans=prepare(received([engine_span(1), engine_span(2)]))))
         with store.read() as connection:
@@ -95,14 +93,8 @@ def test_an_engines_span_whose_client_sent_none_becomes_a_generation(
 
 
 def engine_span(number: int) -> Span:
-    return Span(
-        trace_id=f"{number:032x}",
-        span_id=f"{number:016x}",
-        parent_span_id="00000000000000ff",
-        name="llm_request",
-        kind="server",
-        start_unix_ns=1_700_000_000_000_000_000,
-        end_unix_ns=1_700_000_001_000_000_000,
+    return engine_span_of(
+        span_of(number),
         scope_name="vllm",
         attributes={
             "gen_ai.request.id": f"r{number}",
@@ -116,7 +108,7 @@ def engine_span(number: int) -> Span:
 
 def test_a_late_generation_completes_a_pair_that_was_passed(any_database_url: str) -> None:
     """A generation stored below the counted ids is counted when it is stored."""
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         write(store, range(2, 6))
         with store.transaction() as connection:
             connection.exec_driver_sql(
@@ -136,7 +128,7 @@ def test_a_late_generation_completes_a_pair_that_was_passed(any_database_url: st
 def test_retention_runs_at_the_start_and_every_hour(any_database_url: str, clock: Clock) -> None:
     """A span that is old enough goes with the hour after."""
     clock.now = time.time()
-    with contextlib.closing(Store.open(any_database_url)) as store:
+    with Store.open(any_database_url) as store:
         write(store, [1])
         upkeep = Upkeep(store, Keep(spans_s=86_400), clock=clock)
         clock.now += 10
@@ -155,7 +147,7 @@ def test_a_locked_database_is_said_once_and_tried_again(
 ) -> None:
     """A line when it begins to fail, a line when it works again, and the work is done then."""
     caplog.set_level(logging.INFO, "collector.serving.upkeep")
-    with contextlib.closing(Store.open(database_url, busy_timeout_s=0.05)) as store:
+    with Store.open(database_url, busy_timeout_s=0.05) as store:
         write(store, [1, 2])
         upkeep = Upkeep(store, Keep(), clock=clock)
         clock.now += 10
@@ -178,7 +170,7 @@ def test_a_running_collector_folds_by_itself(database_url: str) -> None:
         body = body_of([encode(generation_of(1))])
         assert http.post("/v1/traces", content=body, headers=headers).status_code == 200
         before = http.get("/api/v1/rollouts/k4/summary").json()
-        with contextlib.closing(Store.open(database_url)) as store:
+        with Store.open(database_url) as store:
             until(lambda: pending(store) == 0)
         assert http.get("/api/v1/rollouts/k4/summary").json() == before
 

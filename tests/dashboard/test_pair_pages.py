@@ -1,6 +1,5 @@
 """The pages of pairs, traces, acceptance and verdicts, run by Streamlit's own test harness."""
 
-import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,7 +66,7 @@ def test_each_filter_leaves_its_pairs(
 def many(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> str:
     """Have 240 pairs be too many to be read whole, and the collector's order be complete."""
     monkeypatch.setattr(pairs_page, "READ_MOST", 100)
-    with contextlib.closing(Store.open(seeded_database)) as store:
+    with Store.open(seeded_database) as store:
         while store.order_regressions(at_most=1000):
             pass
     return seeded_database
@@ -142,7 +141,7 @@ def test_a_pair_shows_both_sides(monkeypatch: pytest.MonkeyPatch, seeded_databas
 
 def test_a_score_shows_who_posted_it(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
     """The ids of the keys stand by the evaluator."""
-    with contextlib.closing(Store.open(seeded_database)) as store:
+    with Store.open(seeded_database) as store:
         with Client.local(seeded_database) as client:
             pair = client.pair(FAILED, "rag-002", 0)
         posted = [replace(score, key_id="a1b2c3") for score in pair.candidate_scores]

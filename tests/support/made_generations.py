@@ -1,8 +1,8 @@
-"""A generation that tests store, with counts that obey every law."""
+"""What tests of the store write: generations with counts that obey every law, spans, scores."""
 
 from typing import Any
 
-from collector.contract import Arm, Generation, Speculation
+from collector.contract import Arm, Generation, Score, Span, Speculation
 
 
 def generation_of(number: int = 1, **fields: Any) -> Generation:
@@ -44,3 +44,42 @@ def generation_of(number: int = 1, **fields: Any) -> Generation:
         "service_name": "tests",
     }
     return Generation(**(values | fields))
+
+
+def pair_side(number: int, **fields: Any) -> Generation:
+    """Make a generation of which each even number's pairs with the next number's."""
+    return generation_of(
+        number, **({"arm": list(Arm)[number % 2], "prompt_id": f"p{number // 2}"} | fields)
+    )
+
+
+def span_of(number: int = 1, **fields: Any) -> Span:
+    """Make a span without attributes; the number sets its ids, `fields` replace its own."""
+    own = {
+        "trace_id": f"{number:032x}",
+        "span_id": f"{number:016x}",
+        "name": "chat m",
+        "start_unix_ns": 10**18,
+        "end_unix_ns": 10**18 + 10**9,
+    }
+    return Span(**(own | fields))
+
+
+def engine_span_of(client: Generation | Span, **fields: Any) -> Span:
+    """Make vLLM's own span of the client's request, without attributes."""
+    own = {
+        "trace_id": client.trace_id,
+        "span_id": "e" * 16,
+        "parent_span_id": client.span_id,
+        "name": "llm_request",
+        "kind": "server",
+        "start_unix_ns": client.start_unix_ns,
+        "end_unix_ns": client.end_unix_ns,
+    }
+    return Span(**(own | fields))
+
+
+def score_of(judged: Generation | Span, value: float | None = 1.0, **fields: Any) -> Score:
+    """Make a score of a generation; `fields` replace its own."""
+    own = {"metric": "m", "evaluator": "e", "version": "1"}
+    return Score(trace_id=judged.trace_id, span_id=judged.span_id, value=value, **(own | fields))

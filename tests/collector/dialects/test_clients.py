@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any
 import client_environments
 import fake_openai
 import pytest
+from commands import run_to_end
 from typer.testing import CliRunner
 
 from collector.client import Client
@@ -68,9 +68,7 @@ def speak(
 
 
 def run_client(command: list[str], env: dict[str, str]) -> None:
-    done = subprocess.run(
-        command, env=os.environ | env, capture_output=True, text=True, check=False
-    )
+    done = run_to_end(command, env=os.environ | env)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
 
