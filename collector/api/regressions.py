@@ -55,11 +55,8 @@ def list_regressions(
         page = regressions.page(connection, wanted, limit=limit, after=position)
     return Documents(
         {
-            "regressions": page.regressions,
+            **page._asdict(),
             "next": cursors.encode(page.next),
-            "metrics": page.metrics,
-            "counted": page.counted,
             "counted_at_most": regressions.COUNTED_AT_MOST,
-            "waiting_scores": page.waiting_scores,
         }
     )

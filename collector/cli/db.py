@@ -16,7 +16,7 @@ from collector.cli.options import Database, open_store, seconds_of, usable
 from collector.client.command_line import fail
 from collector.errors import SettingsError
 from collector.settings import MIB, Settings, of_options
-from collector.store import Keep, Store, exists, retention, rollup_check, rollup_reads, sizes
+from collector.store import Keep, Store, exists, retention, rollup_check, sizes
 from collector.store.reader import TableSize
 
 app = typer.Typer(no_args_is_help=True, help="Manage the database.")
@@ -57,7 +57,7 @@ def stats(
         with store.read() as connection:
             tables = sizes.of_tables(connection)
             days = [_date(day) for day in sizes.days(connection)]
-            pending = rollup_reads.pending(connection)
+            pending = connection.reader.pending_deltas()
         size_bytes = store.size_bytes()
     if as_json:
         document = {

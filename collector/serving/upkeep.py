@@ -18,7 +18,7 @@ from typing import Final
 
 from collector.errors import StoreUnavailableError
 from collector.serving.silence import Silence
-from collector.store import Keep, Store, engine_spans, pair_counts, regressions, rollup_reads
+from collector.store import Keep, Store, engine_spans, pair_counts, regressions
 
 _FOLD_FROM: Final = 2000
 """From this many pending deltas, fold at once instead of every `_SOON_S`."""
@@ -127,7 +127,7 @@ class Upkeep:
 
     def _fold(self) -> int:
         with self._store.read() as connection:
-            pending = rollup_reads.pending(connection)
+            pending = connection.reader.pending_deltas()
         now = self._clock()
         if not pending or (pending < _FOLD_FROM and now < self._folded + _SOON_S):
             return 0

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, and_, select, tuple_
 from collector.contract import Feedback, FeedbackKind
 from collector.store import generations, rollouts
 from collector.store.pages import Page, page_of
+from collector.store.row_records import record_of
 from collector.store.tables import feedback as f
 from collector.store.tables import generation as g
 
@@ -48,12 +49,12 @@ def page(  # all but two by keyword
     rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
 
     def record(row: Row[Any]) -> Feedback:
-        return Feedback(
+        return record_of(
+            Feedback,
+            row,
             trace_id=row.trace_id.hex(),
             span_id=row.span_id.hex(),
             kind=FeedbackKind(row.kind),
-            source=row.source,
-            time_unix_ns=row.time_unix_ns,
             comment=row.comment if content else None,
         )
 

@@ -149,19 +149,20 @@ def _hex(values: _Values) -> list[str]:
 
 
 def _lists(values: _Values) -> list[Any]:
-    return [None if text is None else _load(text) for text in values]
+    return [None if text is None else load(text) for text in values]
 
 
 def _flags(values: _Values) -> list[Any]:
-    return [() if text is None else _load(text) for text in values]
+    return [() if text is None else load(text) for text in values]
 
 
 def _dims(values: _Values) -> list[Any]:
-    return [[] if text is None else list(_load(text).items()) for text in values]
+    return [[] if text is None else list(load(text).items()) for text in values]
 
 
 @of_short_texts
-def _load(text: str) -> Any:  # Any: a JSON list or object; cached, so do not modify it
+def load(text: str) -> Any:  # Any: a JSON list or object
+    """Return the JSON value; it is cached, so do not modify it."""
     return json.loads(text)
 
 

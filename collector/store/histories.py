@@ -14,6 +14,7 @@ from collector.contract import (
     StoredVerdict,
 )
 from collector.store import policies, rollup_reads, verdicts
+from collector.store.row_records import record_of
 from collector.store.tables import generation as g
 
 
@@ -106,36 +107,23 @@ def _dated(connection: Connection, stored: StoredVerdict) -> DatedVerdict:
     )
 
 
+_CANDIDATE = (
+    "provider", "request_model", "response_model", "fingerprint", "spec_method", "spec_draft_model",
+    "spec_num_speculative_tokens", "engine_version",
+)  # fmt: skip
+
+
 def _successful(rollout: str) -> Select[Any]:
-    columns = (
-        g.c.id,
-        g.c.provider,
-        g.c.request_model,
-        g.c.response_model,
-        g.c.fingerprint,
-        g.c.spec_method,
-        g.c.spec_draft_model,
-        g.c.spec_num_speculative_tokens,
-        g.c.engine_version,
-    )
     ours = (g.c.rollout == rollout, g.c.arm == Arm.CANDIDATE.value, g.c.error_type.is_(None))
-    return select(*columns).where(*ours)
+    return select(g.c.id, *(g.c[name] for name in _CANDIDATE)).where(*ours)
 
 
 def _one(connection: Connection, ordered: Select[Any]) -> _Candidate | None:
     row = connection.execute(ordered.limit(1)).one_or_none()
     if row is None:
         return None
-    identity = CandidateIdentity(
-        provider=row.provider,
-        model=row.response_model or row.request_model,
-        fingerprint=row.fingerprint,
-        spec_method=row.spec_method,
-        spec_draft_model=row.spec_draft_model,
-        spec_num_speculative_tokens=row.spec_num_speculative_tokens,
-        engine_version=row.engine_version,
-    )
-    return _Candidate(row.id, identity)
+    model = row.response_model or row.request_model
+    return _Candidate(row.id, record_of(CandidateIdentity, row, model=model))
 
 
 def _same(one: CandidateIdentity, other: CandidateIdentity) -> bool:

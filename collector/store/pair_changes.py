@@ -61,7 +61,7 @@ def since(connection: StoreConnection, rollout: str, position: Position) -> Chan
 
 def _newest(connection: StoreConnection) -> Position:
     last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Position(last, scores.newest_revision(connection))
+    return Position(last, connection.reader.newest_revision())
 
 
 def _generation_after(

@@ -12,10 +12,9 @@ from sqlalchemy import Row, func, select
 
 from collector.contract import LATENCIES, PairKey, to_document
 from collector.data_hash import SENTINELS
-from collector.memo import of_short_texts
 from collector.store import pairing, scores, sentinels
 from collector.store.engine import Store
-from collector.store.generations_arrow import arrow_type
+from collector.store.generations_arrow import arrow_type, load
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
@@ -73,7 +72,7 @@ class Stream(NamedTuple):
 def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> PairBounds:
     """Return the bounds that include everything stored now."""
     last = connection.scalar(select(func.max(g.c.id))) or 0
-    return PairBounds(arrived_after, last, scores.newest_revision(connection))
+    return PairBounds(arrived_after, last, connection.reader.newest_revision())
 
 
 def stream(store: Store, rollout: str, bounds: PairBounds) -> Stream:
@@ -192,11 +191,11 @@ def _side(rows: Sequence[Row[Any] | None]) -> dict[str, Sequence[Any]]:  # Any: 
         for start, end in zip(starts, ends, strict=True)
     ]
     values["quality"] = [
-        None if id_ is None else () if text is None else _load(text)
+        None if id_ is None else () if text is None else load(text)
         for id_, text in zip(ids, values["quality"], strict=True)
     ]
     for name in ("spec_draft_tokens_per_pos", "spec_accepted_tokens_per_pos"):
-        values[name] = [None if text is None else _load(text) for text in values[name]]
+        values[name] = [None if text is None else load(text) for text in values[name]]
     for name in ("trace_id", "span_id"):
         values[name] = [None if id_ is None else id_.hex() for id_ in values[name]]
     return values
@@ -211,8 +210,3 @@ def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:
             yield f"label_{metric}", pa.string()
             yield f"fault_at_{metric}", pa.int64()
             yield f"fault_of_{metric}", pa.int64()
-
-
-@of_short_texts
-def _load(text: str) -> Any:  # Any: a JSON list; cached, so do not modify it
-    return json.loads(text)

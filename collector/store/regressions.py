@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
 
 from collector.contract import PairKey, Regression
 from collector.store import generations, pairing, progress, rollouts, scores
 from collector.store.reader import StoreConnection
+from collector.store.row_records import record_of
 from collector.store.tables import generation as g
 from collector.store.tables import regression as r
 from collector.store.tables import score as s
@@ -64,7 +65,7 @@ def page(
 ) -> RegressionListing:
     """Return the regressions after a cursor; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
-    waiting = scores.newest_revision(connection) - progress.read(connection, progress.JUDGED)
+    waiting = connection.reader.newest_revision() - progress.read(connection, progress.JUDGED)
     of = generations.GenerationFilter(wanted.rollout, cohort=wanted.cohort)
     if not generations.exists(connection, of):
         return RegressionListing((), None, (), 0, max(waiting, 0))
@@ -86,7 +87,7 @@ def page(
 
 def any_waiting(connection: StoreConnection) -> bool:
     """Return whether there are unprocessed scores, or generations that may have earlier scores."""
-    newest = scores.newest_revision(connection)
+    newest = connection.reader.newest_revision()
     if newest > progress.read(connection, progress.JUDGED):
         return True
     last = connection.scalar(select(func.max(g.c.id))) or 0
@@ -217,13 +218,5 @@ def _scored(
             yield metric, before, after
 
 
-def _regression(row: Any) -> Regression:  # Any: a row of the table
-    return Regression(
-        prompt_id=row.prompt_id,
-        repeat=row.repeat,
-        cohort=row.cohort,
-        metric=row.of_metric,
-        baseline=row.baseline,
-        candidate=row.candidate,
-        change=row.change,
-    )
+def _regression(row: Row[Any]) -> Regression:  # Any: of the table
+    return record_of(Regression, row, metric=row.of_metric)

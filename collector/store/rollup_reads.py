@@ -131,11 +131,6 @@ def buckets(
         raise _too_many(step) from exc
 
 
-def pending(connection: StoreConnection) -> int:
-    """Return approximately how many rollup deltas wait to be folded."""
-    return connection.reader.pending_deltas()
-
-
 def _totals(
     connection: StoreConnection, series: Iterable[int], window: TimeWindow, *, measured: bool
 ) -> dict[int, state.RollupState]:

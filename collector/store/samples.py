@@ -9,19 +9,10 @@ from sqlalchemy import Connection, Row, select, tuple_
 
 from collector.contract import EngineSample, SampleKind
 from collector.store.pages import Page, page_of
+from collector.store.row_records import record_of
 from collector.store.tables import engine_sample as e
 
-COLUMNS: Final = (
-    "metric",
-    "time_unix_ns",
-    "series",
-    "service_name",
-    "instance",
-    "kind",
-    "value",
-    "unit",
-    "attributes",
-)
+COLUMNS: Final = tuple(e.c.keys())
 """The columns of `to_row`, in order."""
 
 _DIGEST_BYTES = 16
@@ -91,13 +82,5 @@ def _dump(attributes: Mapping[str, str]) -> str:
 
 
 def _sample(row: Row[Any]) -> EngineSample:
-    return EngineSample(
-        time_unix_ns=row.time_unix_ns,
-        service_name=row.service_name,
-        instance=row.instance,
-        metric=row.metric,
-        kind=SampleKind(row.kind),
-        value=row.value,
-        unit=row.unit,
-        attributes=json.loads(row.attributes),
-    )
+    kind, attributes = SampleKind(row.kind), json.loads(row.attributes)
+    return record_of(EngineSample, row, kind=kind, attributes=attributes)

@@ -3,32 +3,20 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
 from collector.store.pages import Page, page_of
 from collector.store.reader import StoreConnection
+from collector.store.row_records import record_of
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 
-_COLUMNS = (
-    s.c.trace_id,
-    s.c.span_id,
-    s.c.metric,
-    s.c.evaluator,
-    s.c.version,
-    s.c.value,
-    s.c.label,
-    s.c.explanation,
-    s.c.unscored_reason,
-    s.c.latency_s,
-    s.c.cost_usd,
-    s.c.spans,
-    s.c.key_id,
-)
+_COLUMNS = tuple(s.c[field.name] for field in fields(Score))
 _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
 
 
@@ -181,11 +169,6 @@ def first_posts(connection: StoreConnection, ids: Sequence[int]) -> dict[str, di
     return found
 
 
-def newest_revision(connection: StoreConnection) -> int:
-    """Return the revision of the latest score post; 0 if there is none."""
-    return connection.reader.newest_revision()
-
-
 def _of_some(
     connection: StoreConnection, ids: Sequence[int]
 ) -> Iterator[list[ColumnElement[bool]]]:
@@ -196,21 +179,13 @@ def _of_some(
         yield [some, *connection.reader.near(s.c.trace_id, select(g.c.trace_id).where(some))]
 
 
-def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
-    return Score(
+def _score(row: Row[Any]) -> Score:  # of _COLUMNS
+    return record_of(
+        Score,
+        row,
         trace_id=row.trace_id.hex(),
         span_id=row.span_id.hex(),
-        metric=row.metric,
-        evaluator=row.evaluator,
-        version=row.version,
-        value=row.value,
-        label=row.label,
-        explanation=row.explanation,
-        unscored_reason=row.unscored_reason,
-        latency_s=row.latency_s,
-        cost_usd=row.cost_usd,
         spans=None if row.spans is None else _load_spans(row.spans),
-        key_id=row.key_id,
     )
 
 

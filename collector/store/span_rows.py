@@ -4,24 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from collector.contract import Score
-from collector.store import generation_rows, texts
+from collector.store import generation_rows, tables, texts
 from collector.store.texts import SHARED, Texts
 
-COLUMNS = (
-    "id",
-    "trace_id",
-    "span_id",
-    "parent_span_id",
-    "name",
-    "kind",
-    "start_unix_ns",
-    "end_unix_ns",
-    "status",
-    "status_message",
-    "scope_name",
-    "resource_id",
-    "payload",
-)
+COLUMNS = tuple(tables.span.c.keys())
 
 
 class ResourceRow(NamedTuple):

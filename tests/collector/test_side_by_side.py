@@ -33,7 +33,6 @@ from collector.store import (
     keys,
     pair_counts,
     rollup_check,
-    rollup_reads,
 )
 from collector.store.postgres.server import _WRITER_LOCK
 from collector.store.tables import key_bucket, upkeep_lease
@@ -93,12 +92,12 @@ def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(store: Sto
     write(store, range(8, 14))
     assert second.step() == 0
     with store.read() as connection:
-        assert rollup_reads.pending(connection) > 0
+        assert connection.reader.pending_deltas() > 0
     expire(store)
     while second.step():
         pass
     with store.read() as connection:
-        assert rollup_reads.pending(connection) == 0
+        assert connection.reader.pending_deltas() == 0
         assert list(rollup_check.differences(connection)) == []
         assert pair_counts.counts(connection) == {"k4": 6}
     first._ours_until_s = 0.0  # as of one that was paused beyond its lease

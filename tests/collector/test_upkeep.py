@@ -22,7 +22,6 @@ from collector.store import (
     engine_spans,
     pair_counts,
     rollup_check,
-    rollup_reads,
     sizes,
 )
 
@@ -62,7 +61,7 @@ def test_deltas_are_folded_after_seconds_and_pairs_counted(
         assert upkeep.step() == 10
         assert upkeep.step() == 0
         with store.read() as connection:
-            assert rollup_reads.pending(connection) == 0
+            assert connection.reader.pending_deltas() == 0
             assert not pair_counts.any_uncounted(connection)
             assert list(rollup_check.differences(connection)) == []
             assert pair_counts.counts(connection) == {"k4": 5}
@@ -177,4 +176,4 @@ def test_a_running_collector_folds_by_itself(database_url: str) -> None:
 
 def pending(store: Store) -> int:
     with store.read() as connection:
-        return rollup_reads.pending(connection)
+        return connection.reader.pending_deltas()

@@ -134,7 +134,7 @@ def _feedback() -> Shape:
     return shape._replace(columns=(*shape.columns, "revision Int64"))
 
 
-_STATE: Final = (
+STATE: Final = (
     "first_start_unix_ns SimpleAggregateFunction(min, Int64)",
     "last_end_unix_ns SimpleAggregateFunction(max, Int64)",
     # Keys are the numbers of counts or metrics in `store.rollups.state`.
@@ -155,14 +155,14 @@ def _rollups() -> Iterator[Shape]:
     key = ("series_id Int64", "start_unix_s Int64 CODEC(Delta, ZSTD(1))")
     yield Shape(
         "rollup_delta",
-        ("id Int64 CODEC(Delta, ZSTD(1))", *key, *_STATE),
+        ("id Int64 CODEC(Delta, ZSTD(1))", *key, *STATE),
         order_by="(series_id, start_unix_s, id)",
         partition_by=_DAY,
     )
     for name in ("rollup_minute", "rollup_hour"):
         yield Shape(
             name,
-            (*key, "up_to Int64", *_STATE),
+            (*key, "up_to Int64", *STATE),
             # Includes the fold's `up_to`, so that rows of an invisible fold are not merged with
             # visible ones.
             order_by="(series_id, start_unix_s, up_to)",

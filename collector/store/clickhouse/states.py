@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from collector.store.clickhouse import schema
 from collector.store.rollups.state import (
     BIN_RECORD,
     COUNT_RECORD,
@@ -27,18 +28,7 @@ MEASURED: Final = (
 )
 MERGED: Final = f"{ENDS}, {COUNTS}, {MEASURED}"
 """SQL aggregates that merge states, in the order of `COLUMNS`."""
-COLUMNS: Final = (
-    "first_start_unix_ns",
-    "last_end_unix_ns",
-    "counts_high",
-    "counts_low",
-    "n",
-    "total",
-    "squares",
-    "smallest",
-    "largest",
-    "bins",
-)
+COLUMNS: Final = tuple(column.partition(" ")[0] for column in schema.STATE)
 
 
 def to_columns(states: Sequence[Packed]) -> dict[str, pa.Array]:
