@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_generations import span_of
 
 from collector.contract import (
     Arm,
@@ -138,7 +137,14 @@ def test_what_a_device_did_stands_on_the_span_alone() -> None:
 
 
 def span(**attributes: object) -> Span:
-    return span_of(attributes={"gen_ai.operation.name": "chat"} | attributes)
+    return Span(
+        trace_id="a" * 32,
+        span_id="b" * 16,
+        name="chat m",
+        start_unix_ns=0,
+        end_unix_ns=10**9,
+        attributes={"gen_ai.operation.name": "chat"} | attributes,  # type: ignore[dict-item]
+    )
 
 
 @pytest.mark.parametrize(
