@@ -65,7 +65,8 @@ def _dashboard(folder: str) -> Iterator[str]:
 
 
 def _drawn(page: Page) -> None:
-    """Wait until every chart that the window shows has its marks, and stands still."""
+    """Wait until every widget and chart that the window shows is drawn, and stands still."""
+    page.wait_for_function("() => !document.querySelector('[data-testid=stSkeleton]')")
     page.wait_for_function(
         """() => [...document.querySelectorAll("[data-testid=stVegaLiteChart]")]
             .every(chart => chart.querySelector("canvas, svg"))"""
