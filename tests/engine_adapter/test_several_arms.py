@@ -153,12 +153,8 @@ def test_a_sweep_takes_one_candidate(tmp_path: Path) -> None:
 @pytest.fixture
 def experiment(tmp_path: Path) -> Path:
     """Write a rollout file of three candidates, whose servers are started by their command."""
-    prompts = (
-        {"id": f"p{i}", "cohort": COHORTS[i % 3], "prompt": str(i), "session": f"s{i}", "turn": 1}
-        if i == 8
-        else {"id": f"p{i}", "cohort": COHORTS[i % 3], "prompt": str(i)}
-        for i in range(9)
-    )
+    prompts = [{"id": f"p{i}", "cohort": COHORTS[i % 3], "prompt": str(i)} for i in range(9)]
+    prompts[8] |= {"session": "s8", "turn": 1}
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
     route |= {"start": f"{sys.executable} {fake_openai.__file__} {{port}}"}
     content = {

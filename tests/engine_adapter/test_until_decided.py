@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -15,7 +14,7 @@ import httpx
 import psutil
 import pytest
 import scripted_server
-from rollout_files import begun, changed, invoke, run_command, tasks, written
+from rollout_files import begun, changed, invoke, run_command, tasks, told, written
 from scripted_server import Route, chat
 
 from collector.client import Client
@@ -59,13 +58,6 @@ class Experiment:
         with Client(self.url) as client:
             return list(client.generations("r"))
 
-    def gate(self) -> dict[str, Any]:
-        """Judge as `draftgate gate` does."""
-        asked = [sys.executable, "-m", "draftgate", "gate", "r", "--collector", self.url, "--json"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
     def begun(self) -> AbstractContextManager["subprocess.Popen[str]"]:
         """Run in a process, and give it once some generations are stored."""
         return begun(self.path, "--until-decided", stored=25)
@@ -108,17 +100,14 @@ def test_a_good_candidate_passes_before_the_prompts_run_out(experiment: Make) ->
     )
     assert "next: every cohort to look 1 of 9, 16 pairs" in found["said"]
     assert "waiting for share of completed tasks, in `chat`" in found["said"]
-    again = here.gate()
+    again = told("gate", "r", "--collector", here.url)
     assert [(f["outcome"], f["look"], f["lower"]) for f in again["findings"]] == [
         (f["outcome"], f["look"], f["lower"]) for f in verdict["findings"]
     ]
     assert again["history"]["look"] == 1
     assert here.run(code=0)["generations"] == 0
-    plain = subprocess.run(
-        [sys.executable, "-m", "draftgate", "run", str(here.path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert plain.returncode == 2
+    plain = invoke("run", here.path)
+    assert plain.exit_code == 2
     assert "'r' was begun with --until-decided" in " ".join(plain.stderr.split())
 
 

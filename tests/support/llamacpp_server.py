@@ -28,7 +28,6 @@ def serving(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         ) as process,
     ):
-        assert process.stdout is not None
         address = process.stdout.readline().strip()
         if not address:
             process.communicate()

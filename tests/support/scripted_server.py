@@ -155,8 +155,6 @@ def running(
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
         process.stdin.write(json.dumps([asdict(route) for route in script]) + "\n")
         process.stdin.flush()

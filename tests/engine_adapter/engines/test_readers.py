@@ -17,7 +17,7 @@ from recorded_answers import (
 
 from collector.contract import Speculation
 from engine_adapter.engines.acceptance_counts import VerifyStep
-from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
+from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
 from engine_adapter.engines.llamacpp import LlamaCppReader, Totals, verify_steps
 from engine_adapter.engines.lmdeploy import LmdeployReader
 from engine_adapter.engines.openai import OpenAIReader
@@ -42,11 +42,6 @@ READERS = [
 ]
 
 
-def counted(answer: Answer) -> Speculation:
-    assert answer.speculation is not None
-    return answer.speculation
-
-
 VLLM_DRAFT = Speculation(
     method="draft_model",
     draft_model="draft",
@@ -64,7 +59,7 @@ VLLM_DRAFT = Speculation(
 def test_vllm_says_counts_and_times_in_its_body() -> None:
     """Times in milliseconds become seconds; the time since scheduling is prefill, not TTFT."""
     answer = answered(VllmReader(ON), document("vllm/draft.json"))
-    assert counted(answer) == VLLM_DRAFT
+    assert answer.speculation == VLLM_DRAFT
     assert (answer.input_tokens, answer.output_tokens, answer.finish_reason) == (59, 64, "length")
     assert answer.queue_s == pytest.approx(4.2683e-05, rel=1e-4)
     assert answer.prefill_s == pytest.approx(0.04382997, rel=1e-6)
@@ -76,7 +71,7 @@ def test_vllm_says_counts_and_times_in_its_body() -> None:
 def test_vllm_says_the_same_in_a_stream() -> None:
     """The usage chunk carries the metrics; the text is that of the whole answer."""
     answer = answered(VllmReader(ON), *events("vllm/draft.sse"))
-    assert counted(answer) == VLLM_DRAFT
+    assert answer.speculation == VLLM_DRAFT
     assert answer.text == answered(VllmReader(), document("vllm/draft.json")).text
     assert (answer.input_tokens, answer.output_tokens) == (59, 64)
 
@@ -84,14 +79,14 @@ def test_vllm_says_the_same_in_a_stream() -> None:
 def test_vllm_counts_what_the_verifier_accepted_even_where_it_was_cut() -> None:
     """The prefill's token, a bonus a step and the accepted are 3 more than max_tokens allowed."""
     answer = answered(VllmReader(ON), document("vllm/draft.json"))
-    said = counted(answer)
+    said = answer.speculation
     assert answer.output_tokens == 64
     assert 1 + said.steps + said.accepted_tokens == 67
 
 
 def test_vllm_ngram_steps_that_draft_less_than_k_are_counted_as_they_were() -> None:
     """84 tokens in 22 steps of at most 4, from the detailed list."""
-    said = counted(answered(VllmReader(), document("vllm/ngram.json")))
+    said = answered(VllmReader(), document("vllm/ngram.json")).speculation
     assert (said.steps, said.draft_tokens, said.accepted_tokens) == (22, 84, 4)
     assert said.draft_tokens_per_pos == (22, 22, 21, 19)
     assert said.accepted_tokens_per_pos == (2, 1, 1, 0)
@@ -110,7 +105,7 @@ def test_vllm_summary_has_no_per_position_proposals() -> None:
     body = document("vllm/draft.json")
     for name in ("per_step_accepted", "per_step_drafted"):
         del body["metrics"]["speculative_decoding"][name]
-    said = counted(answered(VllmReader(ON), body))
+    said = answered(VllmReader(ON), body).speculation
     assert said.draft_tokens_per_pos is None
     assert said.accepted_tokens_per_pos == (14, 12, 11, 7)
 
@@ -152,7 +147,7 @@ def test_token_ids_are_kept_if_all_came(
 def test_llamacpp_says_counts_on_a_whole_answer_but_no_steps() -> None:
     """Drafted and accepted are exact, the number of verify steps is unknown, not derived."""
     answer = answered(LlamaCppReader(ON), document("llamacpp/draft.json"))
-    said = counted(answer)
+    said = answer.speculation
     assert (said.draft_tokens, said.accepted_tokens, said.steps) == (84, 41, None)
     assert said.source == "request"
     assert said.acceptance_histogram is None
@@ -163,7 +158,7 @@ def test_llamacpp_says_counts_on_a_whole_answer_but_no_steps() -> None:
 def test_llamacpp_steps_follow_exactly_from_the_counts_so_far() -> None:
     """The increments are the steps; their sums are the last chunk's totals."""
     answer = answered(LlamaCppReader(ON), *events("llamacpp/draft_timings_per_token.sse"))
-    said = counted(answer)
+    said = answer.speculation
     assert (said.steps, said.draft_tokens, said.accepted_tokens) == (16, 58, 23)
     assert said.draft_tokens_per_pos == (16, 15, 14, 13)
     assert said.accepted_tokens_per_pos == (10, 6, 5, 2)
@@ -193,7 +188,7 @@ def test_llamacpp_leaves_out_a_zero_which_is_one_only_where_it_speculates(
 def test_llamacpp_native_route_is_read_too() -> None:
     """`/completion` has the text in `content`, its end in `stop_type`, and the same timings."""
     answer = answered(LlamaCppReader(ON), document("llamacpp/draft_native.json"))
-    said = counted(answer)
+    said = answer.speculation
     assert (said.draft_tokens, said.accepted_tokens) == (39, 13)
     assert (answer.output_tokens, answer.finish_reason) == (24, "length")
     assert answer.cached_input_tokens == 36
@@ -230,7 +225,7 @@ def test_sglang_counts_by_every_name_and_place(said: dict[str, Any], place: str)
         "native": {"text": "x", "meta_info": {"completion_tokens": 40, **said}},
     }[place]
     answer = answered(SglangReader(CHAIN), body)
-    counts = counted(answer)
+    counts = answer.speculation
     assert (counts.steps, counts.draft_tokens, counts.accepted_tokens) == (16, 48, 24)
     assert answer.output_tokens == 40
     # The number proposed is the engine's product, and the source says so.
@@ -241,7 +236,7 @@ def test_sglang_proposed_tokens_are_absent_where_steps_may_differ() -> None:
     """Without flags that fix each step's width the product is no count; accepted tokens are."""
     body = chat("x", sglext={"spec_tokens_details": SGLANG_0_5_23})
     for setup in (ON, SpeculationSetup(on=True, fixed_width=5)):
-        counts = counted(answered(SglangReader(setup), body))
+        counts = answered(SglangReader(setup), body).speculation
         assert (counts.steps, counts.draft_tokens, counts.accepted_tokens) == (16, None, 24)
         assert counts.source == "request"
     assert counts.accepted_tokens_per_pos == (12, 8, 4)

@@ -77,8 +77,6 @@ def test_an_answer_is_chunks_then_one_completion(random_pair: dict[str, Path]) -
         assert times == sorted(times)
         assert sum(tokens) == completion.output_tokens
         assert completion.decode_s == times[-1] - times[0]
-        assert completion.prefill_s is not None
-        assert completion.queue_s is not None
         assert min(completion.prefill_s, completion.queue_s) >= 0
 
 
