@@ -13,7 +13,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from collector.serving.connections import Connections, TrackedConnection, peer_of
+from collector.serving.connections import Connections, peer_of
 from collector.serving.request_framing import (
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -21,6 +21,7 @@ from collector.serving.request_framing import (
     Phase,
     RequestFraming,
 )
+from collector.serving.tracked_connection import TrackedConnection
 
 HEAD_WITHIN_S: Final = 10.0
 """Timeout for the first byte, and from then for a complete head."""

@@ -28,10 +28,11 @@ from collector.serving.bounded_connection import (
     LINGER_S,
     READ_WITHIN_S,
 )
-from collector.serving.connections import Connections, TrackedConnection, peer_of
+from collector.serving.connections import Connections, peer_of
 from collector.serving.grpc_call import Call, CallRefusedError
 from collector.serving.grpc_reply import BEGIN, NO_GRPC, CallReply, Headers, refused
 from collector.serving.request_framing import MAX_HEAD_BYTES, MAX_HEADERS
+from collector.serving.tracked_connection import TrackedConnection
 
 _MOST_CALLS: Final = 16
 """Most calls at once, as soon as the peer knows of it."""

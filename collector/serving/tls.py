@@ -14,7 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from collector.serving.connections import Connections, TrackedConnection, peer_of
+from collector.serving.connections import Connections, peer_of
+from collector.serving.tracked_connection import TrackedConnection
 
 _HANDSHAKE_WITHIN_S: Final = 10.0
 _CLOSED_WITHIN_S: Final = 2.0

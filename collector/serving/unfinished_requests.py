@@ -7,7 +7,9 @@ complete.
 """
 
 import math
-from typing import Final, Protocol
+from typing import Final
+
+from collector.serving.tracked_connection import TrackedConnection
 
 OWN_BYTES: Final = 8 * 1024
 """Bytes that each connection may hold outside the room."""
@@ -23,26 +25,6 @@ _MOST_BEGUN: Final = 64
 """Most requests with an incomplete body that the application may have begun."""
 
 
-class UnfinishedRequest(Protocol):
-    """The interface of a connection for `UnfinishedRequests`."""
-
-    unfinished_bytes: int
-    """Bytes held of incomplete requests."""
-    paced_s: float
-    """When it last completed `_PACE_BYTES`, by the loop's clock."""
-    paced_bytes: int
-    """Bytes received since then."""
-
-    def pause_for_room(self) -> None:
-        """Pause reading."""
-
-    def resume_for_room(self) -> None:
-        """Resume reading."""
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-
-
 class UnfinishedRequests:
     """The incomplete requests of one server; use only in its event loop."""
 
@@ -50,27 +32,27 @@ class UnfinishedRequests:
         self.held_bytes = 0
         """Bytes held by the requests in the room."""
         self._buffer = memoryview(bytearray(_READ_BYTES))
-        self._inside: dict[UnfinishedRequest, float] = {}
+        self._inside: dict[TrackedConnection, float] = {}
         """When each request in the room was first read there, or read again; in order of entry."""
         self._full_s = math.inf
         """When requests began to wait for room."""
-        self._waiting: dict[UnfinishedRequest, None] = {}
+        self._waiting: dict[TrackedConnection, None] = {}
         """The requests in the room whose reading is paused."""
-        self._begun: set[UnfinishedRequest] = set()
+        self._begun: set[TrackedConnection] = set()
 
-    def buffer(self, request: UnfinishedRequest) -> memoryview:
+    def buffer(self, request: TrackedConnection) -> memoryview:
         """Return the buffer to receive into; all connections share it."""
         if request.unfinished_bytes >= OWN_BYTES and self._has_room(request):
             return self._buffer
         return self._buffer[:OWN_BYTES]
 
-    def may_begin(self, request: UnfinishedRequest) -> bool:
+    def may_begin(self, request: TrackedConnection) -> bool:
         """Return whether the application may begin a request with an incomplete body."""
         if len(self._begun) < _MOST_BEGUN:
             self._begun.add(request)
         return request in self._begun
 
-    def count_received(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> bool:
+    def count_received(self, request: TrackedConnection, size_bytes: int, now_s: float) -> bool:
         """Count received bytes; return whether the request is fast enough."""
         was_inside = request in self._inside
         request.unfinished_bytes += size_bytes
@@ -89,12 +71,12 @@ class UnfinishedRequests:
             request.pause_for_room()
         return is_at_pace
 
-    def ended(self, request: UnfinishedRequest, now_s: float) -> None:
+    def ended(self, request: TrackedConnection, now_s: float) -> None:
         """Release the room of a request that is complete or aborted."""
         self._begun.discard(request)
         self.keep(request, 0, now_s)
 
-    def keep(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> None:
+    def keep(self, request: TrackedConnection, size_bytes: int, now_s: float) -> None:
         """Release the room of all but `size_bytes`: some requests of a connection have ended."""
         if request in self._inside:
             self.held_bytes -= request.unfinished_bytes - size_bytes
@@ -124,10 +106,10 @@ class UnfinishedRequests:
                 request.abort()
                 self.ended(request, now_s)
 
-    def _has_room(self, request: UnfinishedRequest) -> bool:
+    def _has_room(self, request: TrackedConnection) -> bool:
         return self.held_bytes < _ROOM_BYTES or next(iter(self._inside), None) is request
 
-    def _resume(self, request: UnfinishedRequest, now_s: float) -> None:
+    def _resume(self, request: TrackedConnection, now_s: float) -> None:
         if request in self._waiting:
             del self._waiting[request]
             request.paced_s, request.paced_bytes = now_s, 0

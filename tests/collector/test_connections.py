@@ -25,7 +25,8 @@ from waiting import until
 from benchmarks.attacks.attacked_collector import attack_http
 from benchmarks.attacks.http_attacks import many_idle
 from collector.serving import bounded_connection, tls
-from collector.serving.connections import Connections, TrackedConnection
+from collector.serving.connections import Connections
+from collector.serving.tracked_connection import TrackedConnection
 from collector.serving.unfinished_requests import UnfinishedRequests
 
 KIB = 1024
