@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 AUDIT  := .venv-audit
 SITE   := .venv-site
-# How many processes share the tests; 0: all of them in one. Tests wait for servers: one more than cores.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# How many processes share the tests; 0: all of them in one. Tests wait for servers: twice the cores.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 # Compiling every module anew takes a process that a test starts longer than running it.

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
+# A script starts what it leaves in the background with SIGINT ignored, and commands would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Several workers share the cores: a library that starts a thread for each of them is slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A model that is not on the disk is not there: nothing is asked of the hub, and tried again.
