@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
-# A script starts what it leaves in the background with SIGINT ignored, and commands would inherit it.
+# What a script leaves in the background ignores SIGINT, and commands would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Several workers share the cores: a library that starts a thread for each of them is slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -145,7 +145,7 @@ def test_one_estimate_at_two_margins_is_one_line(rows_of, evidence_of) -> None:
         "prove margin ≥ −10.0 pp: pass; guard margin ≥ −5.0 pp: inconclusive: the limits" in reason
     )
     (row,) = [line for line in printed(verdict).splitlines() if "prove, guard" in line]
-    assert "≥-10.0, ≥-5.0" in row
+    assert "≥−10.0, ≥−5.0" in row
     assert "Undecided: share of completed tasks in `chat`" in verdict.summary
 
 

@@ -81,5 +81,6 @@ def engine_span_of(client: Generation | Span, **fields: Any) -> Span:
 
 def score_of(judged: Generation | Span, value: float | None = 1.0, **fields: Any) -> Score:
     """Make a score of a generation; `fields` replace its own."""
-    own = {"metric": "m", "evaluator": "e", "version": "1"}
-    return Score(trace_id=judged.trace_id, span_id=judged.span_id, value=value, **(own | fields))
+    own = {"trace_id": judged.trace_id, "span_id": judged.span_id}
+    own |= {"metric": "m", "evaluator": "e", "version": "1"}
+    return Score(value=value, **(own | fields))
