@@ -6,6 +6,7 @@ Names, answers and reasons come from models and untrusted spans. `st.table`, lab
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import count
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -104,14 +105,19 @@ def table(
     rows: Iterable[Sequence[TableCell]],
     *,
     fit: Fit = "scroll",
+    current: int | None = None,
 ) -> Html:
-    """Return a table whose first cell of each row is the row's header.
+    """Return a table whose first cell of each row is the row's header; `current` is marked.
 
     On a narrow page it scrolls (`scroll`) or turns its rows into cards (`cards`); with `content` it
     is never wider than its content.
     """
     head = "".join(_header(column) for column in columns)
-    body = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in rows)
+    marks = (' aria-current="true"' if place == current else "" for place in count())
+    body = "".join(
+        f"<tr{mark}>{''.join(_cells(row, columns))}</tr>"
+        for mark, row in zip(marks, rows, strict=False)
+    )
     return Html(
         f'<div class="dg-frame" tabindex="0" role="region" aria-label="{text(caption)}">'
         f'<table class="dg-table dg-{fit}">'

@@ -41,17 +41,9 @@ class PairLine(NamedTuple):
     """Arms that are missing or failed, in words."""
 
     @property
-    def label(self) -> str:
-        """The line's text in the list."""
-        name = f"{self.prompt_id} · repeat {self.repeat}"
-        about = [name, words.scope(self.cohort) if self.cohort else "no cohort", *self.trouble]
-        for change in self.changes:
-            sign = "▼" if change.regressed else "▲"
-            about.append(
-                f"{sign} {words.metric(change.metric)} "
-                f"{words.score(change.baseline)} → {words.score(change.candidate)}"
-            )
-        return " · ".join(about)
+    def said(self) -> str:
+        """The arms in trouble and the score changes, in words."""
+        return " · ".join((*self.trouble, *map(_said, self.changes)))
 
 
 class PairFilter(NamedTuple):
@@ -146,6 +138,12 @@ def losses(found: RegressionPage, pairs: int) -> str:
         return said
     waiting = words.counted(found.waiting_scores, "new score")
     return f"{said} {waiting}, of any rollout, stand in this order within seconds."
+
+
+def _said(change: ScoreChange) -> str:
+    sign = "▼" if change.regressed else "▲"
+    scores = f"{words.score(change.baseline)} → {words.score(change.candidate)}"
+    return f"{sign} {words.metric(change.metric)} {scores}"
 
 
 def _kept(table: pa.Table, wanted: PairFilter) -> Any:  # Any: Arrow's own

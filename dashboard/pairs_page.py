@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from collector.client import Client, ClientError
 from collector.contract import Pair, PairKey, RolloutOverview
 from dashboard import address, markup, pair_list, reading, rollout_choice, states, words
+from dashboard.markup import TableCell, TableColumn
 from dashboard.pair_list import PairFilter, PairLine
 from dashboard.sections import pair_view
 from dashboard.source import Source
@@ -20,6 +21,12 @@ from dashboard.source import Source
 READ_MOST = 150_000
 """Up to this many pairs are read at once, to filter and sort them; more are read page by page."""
 _OF_MANY = {"regressed": "Regressed, worst first", "all": "All, by prompt id"}
+_COLUMNS = (
+    TableColumn("Prompt"),
+    TableColumn("Repeat", number=True),
+    TableColumn("Cohort"),
+    TableColumn("Score change", "or failure"),
+)
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
@@ -33,7 +40,7 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     cohort = address.narrow(
         "Cohort", "cohort", overview.cohorts, of=overview.rollout, every="All cohorts"
     )
-    filters = st.container(horizontal=True)
+    filters = st.container(horizontal=True, key="filters")
     beside, place = st.columns([1, 4])
     with beside, st.container(key="beside"):
         key = _list(client, source, overview, cohort, filters)
@@ -73,7 +80,7 @@ def _list(
     )
     if not found.lines:
         return None
-    key = _choose(found.lines, f"{rollout} {wanted} {page}")
+    key = _choose(found.lines)
     _page_buttons(found, page)
     return key
 
@@ -112,7 +119,7 @@ def _by_loss(
         st.html(markup.note(f"“{_OF_MANY['all']}” lists every pair, scored or not."))
         return None
     lines = tuple(map(pair_list.line_of_regression, found.regressions))
-    key = _choose(lines, f"{rollout} {cohort} {metric} {after}")
+    key = _choose(lines)
     _cursor_buttons("below", after, found.next)
     return key
 
@@ -124,70 +131,66 @@ def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) ->
     found = client.pairs(overview.rollout, cohort=cohort, limit=pair_list.PAGE, after=after)
     if not found.pairs:
         return None
-    key = _choose(
-        tuple(map(pair_list.line_of, found.pairs)), f"{overview.rollout} {cohort} {after}"
-    )
+    key = _choose(tuple(map(pair_list.line_of, found.pairs)))
     _cursor_buttons("after", after, found.next)
     return key
 
 
 def _cursor_buttons(name: str, after: str | None, following: str | None) -> None:
-    columns = st.columns(2)
-    columns[0].button(
-        "First page", on_click=_go_to, args=(name, None), disabled=after is None, width="stretch"
-    )
-    columns[1].button(
-        "Next ▶",
-        on_click=_go_to,
-        args=(name, following),
-        disabled=following is None,
-        width="stretch",
-    )
-
-
-def _choose(lines: tuple[PairLine, ...], key: str) -> PairKey:
-    """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
-    keys = [PairKey(line.prompt_id, line.repeat) for line in lines]
-    asked, state = _key_in_address(), f"pair {key}"
-    chosen: int | None = st.radio(
-        "Pair",
-        options=range(len(lines)),
-        index=keys.index(asked) if asked in keys else None if asked else 0,
-        format_func=lambda i: markup.label(lines[i].label),
-        key=state,
-    )
-    picked = asked if chosen is None else keys[chosen]
-    _neighbours(state, keys, picked)
-    if picked is None:
-        return keys[0]
-    if picked != asked:
-        _keep(picked)
-    return picked
-
-
-def _neighbours(state: str, keys: Sequence[PairKey], chosen: PairKey | None) -> None:
-    """Draw buttons, and their keys k and j, that choose the pair above or below."""
-    place = keys.index(chosen) if chosen in keys else -1
-    columns = st.columns(2)
-    for column, label, shortcut, to in (
-        (columns[0], "Pair above", "k", place - 1),
-        (columns[1], "Pair below", "j", place + 1),
-    ):
-        is_there = 0 <= to < len(keys)
-        column.button(
-            label,
-            shortcut=shortcut,
-            on_click=_go_to_pair,
-            args=(state, keys[to] if is_there else None),
-            disabled=not is_there,
+    with st.container(horizontal=True):
+        st.button(
+            "First page",
+            on_click=_go_to,
+            args=(name, None),
+            disabled=after is None,
+            width="stretch",
+        )
+        st.button(
+            "Next ▶",
+            on_click=_go_to,
+            args=(name, following),
+            disabled=following is None,
             width="stretch",
         )
 
 
-def _go_to_pair(state: str, key: PairKey) -> None:
-    """Choose a pair as the address bar does, which the list follows."""
-    st.session_state.pop(state, None)
-    _keep(key)
+def _choose(lines: tuple[PairLine, ...]) -> PairKey:
+    """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
+    keys = [PairKey(line.prompt_id, line.repeat) for line in lines]
+    chosen = _key_in_address()
+    if chosen is None:
+        chosen = keys[0]
+        _keep(chosen)
+    place = keys.index(chosen) if chosen in keys else None
+    with st.container(key="pair-list"):
+        st.html(markup.table("Pairs", _COLUMNS, map(_row, lines), current=place))
+    _neighbours(keys, -1 if place is None else place)
+    return chosen
+
+
+def _row(line: PairLine) -> list[TableCell]:
+    chosen = {"prompt": line.prompt_id, "repeat": str(line.repeat)}
+    return [
+        TableCell(markup.link("pairs", line.prompt_id, st.query_params.to_dict() | chosen)),
+        markup.numeric(words.count(line.repeat)),
+        TableCell(words.scope(line.cohort) if line.cohort else "no cohort"),
+        TableCell(line.said),
+    ]
+
+
+def _neighbours(keys: Sequence[PairKey], place: int) -> None:
+    """Draw buttons, and their keys k and j, that choose the pair above or below."""
+    with st.container(horizontal=True):
+        for label, shortcut, to in (("Pair above", "k", place - 1), ("Pair below", "j", place + 1)):
+            is_there = 0 <= to < len(keys)
+            st.button(
+                label,
+                shortcut=shortcut,
+                on_click=_keep,
+                args=(keys[to] if is_there else None,),
+                disabled=not is_there,
+                width="stretch",
+            )
 
 
 def _keep(key: PairKey) -> None:
@@ -209,17 +212,21 @@ def _page() -> int:
 def _page_buttons(found: pair_list.FilteredPage, page: int) -> None:
     last = found.first + len(found.lines)
     st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
-    columns = st.columns(2)
-    columns[0].button(
-        "◀ Previous", on_click=_go_to, args=("page", str(page)), disabled=not page, width="stretch"
-    )
-    columns[1].button(
-        "Next ▶",
-        on_click=_go_to,
-        args=("page", str(page + 2)),
-        disabled=last >= found.pairs,
-        width="stretch",
-    )
+    with st.container(horizontal=True):
+        st.button(
+            "◀ Previous",
+            on_click=_go_to,
+            args=("page", str(page)),
+            disabled=not page,
+            width="stretch",
+        )
+        st.button(
+            "Next ▶",
+            on_click=_go_to,
+            args=("page", str(page + 2)),
+            disabled=last >= found.pairs,
+            width="stretch",
+        )
 
 
 def _go_to(name: str, value: str | None) -> None:

@@ -124,7 +124,7 @@ def test_a_pasted_link_restores_the_view(page: Page, browser: Browser, site: Sit
     page.get_by_role("radio", name="Regressed").click()
     page.wait_for_url("**show=regressed**")
     settle(page)
-    page.get_by_text("rag-009 · repeat 1").click()
+    page.get_by_role("row", name="rag-009 1").get_by_role("link").click()
     page.wait_for_url("**prompt=rag-009&repeat=1**")
     settle(page)
     other = browser.new_page()
@@ -141,6 +141,7 @@ def test_keys_choose_the_next_pair_and_the_one_before(page: Page, site: Site) ->
     """The keys j and k go down and up the list, and the address follows."""
     go(page, f"{site.url}/pairs?rollout={FAILED}")
     expect(page.get_by_role("button", name="Pair above")).to_be_disabled()
+    expect(page.locator("tr[aria-current]")).to_contain_text("chat-002")
     page.keyboard.press("j")
     page.wait_for_url("**&prompt=chat-002&repeat=1")
     settle(page)
@@ -152,6 +153,17 @@ def test_keys_choose_the_next_pair_and_the_one_before(page: Page, site: Site) ->
             page.wait_for_url("**&prompt=chat-002&repeat=0", timeout=3_000)  # ms
             return
     raise AssertionError(f"k does not go up the list: {page.url}")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_the_first_screen_has_the_list_and_the_answers(
+    page: Page, site: Site, width: int, height: int
+) -> None:
+    """The chosen row is in sight, even far down the list, and so is its answers' first line."""
+    page.set_viewport_size({"width": width, "height": height})
+    go(page, f"{site.url}/pairs?rollout={FAILED}&prompt=json-002&repeat=1")
+    expect(page.locator("tr[aria-current]")).to_be_in_viewport()
+    expect(page.locator("pre.dg-text").first).to_be_in_viewport()
 
 
 def test_pages_of_pairs_are_turned(page: Page, site: Site) -> None:

@@ -95,3 +95,13 @@ def test_the_banner_has_icon_word_and_sentence() -> None:
         '<div><span class="dg-word">Fail</span><p>Worse &amp; slower.</p>'
         '<p class="dg-note">By 3.</p></div></section>'
     )
+
+
+def test_the_current_row_of_a_table_is_marked() -> None:
+    """Screen readers announce it; the other rows have no mark."""
+    rows = [[TableCell("a")], [TableCell("b")]]
+    cell = '<th scope="row" class="dg-wide" data-column="n">'
+    assert (
+        f'<tbody><tr>{cell}a</th></tr><tr aria-current="true">{cell}b</th></tr></tbody>'
+        in markup.table("x", (TableColumn("n"),), rows, current=1)
+    )

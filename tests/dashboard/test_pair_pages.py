@@ -1,15 +1,17 @@
 """The pages of pairs, traces, acceptance and verdicts, run by Streamlit's own test harness."""
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from urllib.parse import parse_qsl
 
 import pytest
 from dashboard_seed.agent import TRACE
 from dashboard_seed.generations import FATES
 from dashboard_seed.verdicts import verdict
 from made_verdicts import resting_on
-from page_running import rollout, shown
+from page_running import rollout, shown, table_rows, text_of
 from streamlit.testing.v1 import AppTest
 
 from collector.client import Client
@@ -31,14 +33,17 @@ def pairs(monkeypatch: pytest.MonkeyPatch, database: str, **query: str) -> AppTe
     return rollout(monkeypatch, database, module="pairs", rollout=FAILED, **query)
 
 
+def listed(app: AppTest) -> list[str]:
+    """Return the text of each row of the list."""
+    return [text_of(row) for row in table_rows(app, "Pairs")]
+
+
 def test_the_worst_pairs_come_first(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
     """Regressions lead the list, a page at a time."""
     app = pairs(monkeypatch, seeded_database)
-    options = app.radio[0].options
-    assert len(options) == 15
-    assert options[0].replace("\\", "") == (
-        "chat-002 · repeat 0 · chat · ▼ task completion 1.000 → 0.250"
-    )
+    rows = listed(app)
+    assert len(rows) == 15
+    assert rows[0] == "chat-002 0 chat ▼ task completion 1.000 → 0.250"
     assert "240 pairs, regressions first: in 36 the candidate scored lower." in shown(app)
     assert "1–15 of 240" in shown(app)
 
@@ -60,6 +65,23 @@ def test_each_filter_leaves_its_pairs(
 ) -> None:
     """Cohort, kind, metric and text narrow the list alone and together."""
     assert f"{counted}, regressions first" in shown(pairs(monkeypatch, seeded_database, **query))
+
+
+def test_a_row_links_to_its_pair_and_keeps_the_choices(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Each link has the address's other choices; the chosen row alone is marked."""
+    choices = {"show": "regressed", "cohort": "rag", "mark": "support"}
+    app = pairs(monkeypatch, seeded_database, prompt="rag-009", repeat="1", **choices)
+    rows = table_rows(app, "Pairs")
+    links = [re.findall('href="pairs[?]([^"]*)"', row) for row in rows]
+    given = [dict(parse_qsl(html.unescape(link))) for (link,) in links]
+    numbers = [(one.pop("prompt"), one.pop("repeat")) for one in given]
+    assert given == [{"rollout": FAILED} | choices] * 6
+    marked = ['aria-current="true"' in row for row in rows]
+    assert numbers[marked.index(True)] == ("rag-009", "1")
+    assert marked.count(True) == 1
+    assert len(set(numbers)) == 6
 
 
 @pytest.fixture
@@ -95,14 +117,14 @@ def test_pages_of_many_pairs_are_turned(monkeypatch: pytest.MonkeyPatch, many: s
     app = pairs(monkeypatch, many)
     seen: list[str] = []
     for _ in range(3):
-        seen += app.radio[0].options
+        seen += listed(app)
         following = next(button for button in app.button if button.label == "Next ▶")
         if not following.disabled:
             following.click().run()
     assert len(seen) == len(set(seen)) == 36
     assert following.disabled
     next(button for button in app.button if button.label == "First page").click().run()
-    assert app.radio[0].options == seen[:15]
+    assert listed(app) == seen[:15]
 
 
 def test_failed_and_missing_sides_are_named(
@@ -110,10 +132,10 @@ def test_failed_and_missing_sides_are_named(
 ) -> None:
     """Trouble is told apart."""
     app = pairs(monkeypatch, seeded_database, show="trouble")
-    assert [option.replace("\\", "") for option in app.radio[0].options] == [
-        "chat-011 · repeat 0 · chat · candidate failed",
-        "chat-011 · repeat 1 · chat · candidate failed",
-        "code-019 · repeat 1 · code · candidate missing",
+    assert listed(app) == [
+        "chat-011 0 chat candidate failed",
+        "chat-011 1 chat candidate failed",
+        "code-019 1 code candidate missing",
     ]
 
 

@@ -24,7 +24,20 @@ def shown(app: AppTest) -> str:
     """Return the text of a page, tags removed."""
     assert not app.exception
     bodies = [element.proto.body for element in app.get("html")]
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", " ".join(bodies))).split())
+    return text_of(" ".join(bodies))
+
+
+def text_of(markup: str) -> str:
+    """Return HTML's text, tags removed."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
+def table_rows(app: AppTest, caption: str) -> list[str]:
+    """Return the HTML of each row of a page's table; none if the page has no such table."""
+    assert not app.exception
+    bodies = [element.proto.body for element in app.get("html")]
+    tables = [body for body in bodies if f"<caption>{caption}</caption>" in body]
+    return re.findall("<tr.*?</tr>", tables[0].partition("<tbody>")[2]) if tables else []
 
 
 def rollout(
