@@ -16,7 +16,7 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import slow_requests
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
-from evals.profiles import distributions
+from evals.profiles.request_dimensions import DIM
 from evals.report.findings_by_margin import worst_first
 
 RECENT = 200
@@ -53,12 +53,17 @@ class _TraceFilters(NamedTuple):
     cohort: str | None
     arm: Arm | None
     failed: bool
+    attribute: str
+    """Part of an attribute's `name=value`, in lower case."""
+    least_s: float
 
     def keeps(self, one: Generation) -> bool:
         return (
             self.cohort in (None, one.cohort)
             and self.arm in (None, one.arm)
             and (one.error_type is not None or not self.failed)
+            and one.e2e_s >= self.least_s
+            and _has(one, self.attribute)
         )
 
 
@@ -69,11 +74,10 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         return
     st.html(markup.title("Traces", overview.rollout))
     chosen = _choose_filters(overview)
+    if chosen is None:
+        return
     if address.ticked("What is different about the slow requests", "slow", of=overview.rollout):
-        at = reading.stamp(source.address, overview)
-        table = reading.compared(client, at, chosen.cohort, chosen.arm)
-        kept = distributions.narrowed(table, distributions.Slice(failed=chosen.failed))
-        slow_requests.show(kept, overview.rollout, zone)
+        _compare_slow(client, reading.stamp(source.address, overview), chosen, zone)
     newest = list(filter(chosen.keeps, client.newest(RECENT, overview.rollout)))
     beside, place = st.columns([1, 4])
     with beside, st.container(key="beside"):
@@ -82,19 +86,50 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         _show_trace(client, overview, trace_id)
 
 
-def _choose_filters(overview: RolloutOverview) -> _TraceFilters:
+def _choose_filters(overview: RolloutOverview) -> _TraceFilters | None:
+    """Draw the filters; return `None`, and say why, if the duration is none."""
     of = overview.rollout
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=of, every="All cohorts")
     with st.container(horizontal=True):
         arm = address.narrow("Arm", "arm", [arm.value for arm in Arm], of=of, every="Both arms")
         failed = address.choose("Show", "show", _KINDS, of=of) == "Failed"
-    return _TraceFilters(cohort, None if arm is None else Arm(arm), failed)
+        attribute = address.typed(
+            "Attribute contains", "attribute", of=of, placeholder=f"{DIM}language=de"
+        ).casefold()
+        took = address.typed("Took at least, in ms", "took", of=of, placeholder="any time")
+    least_s = slow_requests.seconds(took) if took else 0.0
+    if least_s is None:
+        st.html(markup.note(slow_requests.NOT_A_TIME))
+        return None
+    return _TraceFilters(cohort, None if arm is None else Arm(arm), failed, attribute, least_s)
+
+
+def _compare_slow(
+    client: Client, at: reading.Stamp, chosen: _TraceFilters, zone: ZoneInfo | None
+) -> None:
+    """Compare the slow requests with the rest, of those that pass the filters."""
+    dimension = chosen.attribute if chosen.attribute.startswith(DIM) else ""
+    if chosen.attribute and not dimension:
+        st.html(
+            markup.note(
+                "This comparison ignores “Attribute contains”: of the attributes it reads "
+                f"dimensions alone, so enter a text that begins with {DIM}"
+            )
+        )
+    kept = slow_requests.narrowed(
+        reading.compared(client, at, chosen.cohort, chosen.arm),
+        failed=chosen.failed,
+        least_s=chosen.least_s,
+        dimension=dimension,
+    )
+    by = ["cohort", "arm", "outcome"]
+    by += ["dimension"] * bool(dimension) + ["least duration"] * bool(chosen.least_s)
+    slow_requests.show(kept, f"{words.listed(by[:-1])} and {by[-1]}", at.rollout, zone)
 
 
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
     """Draw the newest traces in the order chosen, and a field for a trace id."""
     typed = address.typed("Trace id", "trace", of=rollout, placeholder="32 hexadecimal digits")
-    newest = _searched(newest, rollout)
     by_trace: dict[str, list[Generation]] = {}
     for generation in newest:
         by_trace.setdefault(generation.trace_id, []).append(generation)
@@ -116,19 +151,6 @@ def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -
         st.session_state.pop(f"trace {rollout}", None)
         st.rerun()
     return ids[chosen]
-
-
-def _searched(newest: Sequence[Generation], rollout: str) -> list[Generation]:
-    """Draw fields for an attribute and a duration; return the generations that have both."""
-    text = address.typed(
-        "Attribute contains", "attribute", of=rollout, placeholder="draftgate.dim.language=de"
-    ).casefold()
-    typed = address.typed("Took at least, in ms", "took", of=rollout, placeholder="any time")
-    least_s = 0.0 if not typed else slow_requests.seconds(typed)
-    if least_s is None:
-        st.html(markup.note(slow_requests.NOT_A_TIME))
-        return []
-    return [one for one in newest if (one.e2e_s or 0.0) >= least_s and _has(one, text)]
 
 
 def _has(one: Generation, text: str) -> bool:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from dashboard import address, markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.profiles import slow_requests
+from evals.profiles import distributions, slow_requests
 from evals.profiles.request_dimensions import DIM, Value, ValueBand
 from evals.profiles.slow_requests import ShareDifference, SlowComparison
 
@@ -39,8 +39,27 @@ _COLUMNS = (
 NOT_A_TIME = "Enter a number of milliseconds above 0, such as 1500."
 
 
-def show(table: pa.Table, rollout: str, zone: ZoneInfo | None) -> None:
-    """Draw the comparison of the requests in the table, which has `slow_requests.FIELDS`."""
+def narrowed(table: pa.Table, *, failed: bool, least_s: float, dimension: str) -> pa.Table:
+    """Return the requests that took at least `least_s`, and failed if `failed`.
+
+    `dimension` is part of the `name=value` of one of their dimensions, in lower case.
+    """
+    kept = distributions.narrowed(table, distributions.Slice(failed=failed))
+    kept = kept.filter(pa.array(distributions.times(kept, "e2e_s") >= least_s))
+    if not dimension:
+        return kept
+    has = (
+        any(dimension in f"{DIM}{name}={value}".casefold() for name, value in dims or ())
+        for dims in kept["dims"].to_pylist()
+    )
+    return kept.filter(pa.array(has, pa.bool_()))
+
+
+def show(table: pa.Table, chosen: str, rollout: str, zone: ZoneInfo | None) -> None:
+    """Draw the comparison of the requests in the table, which has `slow_requests.FIELDS`.
+
+    `chosen` names the choices that narrowed them, in words.
+    """
     with st.container(horizontal=True):
         metric = address.choose(
             "Slow by", "by", list(_METRICS), of=rollout, titles=list(_METRICS.values())
@@ -52,11 +71,12 @@ def show(table: pa.Table, rollout: str, zone: ZoneInfo | None) -> None:
     if typed and at_least_s is None:
         st.html(markup.note(NOT_A_TIME))
         return
+    requests = f"the newest {words.counted(table.num_rows, 'request')} of the chosen {chosen}"
     found = slow_requests.compare(table, metric, at_least_s)
     if found is None:
-        st.html(markup.note(f"None of {_requests(table.num_rows)} has this time."))
+        st.html(markup.note(f"None of {requests} has this time."))
         return
-    st.html(markup.note(_groups(found, table.num_rows, _METRICS[metric])))
+    st.html(markup.note(_groups(found, requests, _METRICS[metric])))
     if found.differ:
         rows = [_row(one, found, zone) for one in found.differ]
         title = "What is different about the slow requests"
@@ -73,14 +93,10 @@ def seconds(typed: str) -> float | None:
     return milliseconds / 1_000 if 0 < milliseconds < float("inf") else None
 
 
-def _requests(n: int) -> str:
-    return f"the newest {words.counted(n, 'request')} of the chosen cohort, arm and outcome"
-
-
-def _groups(found: SlowComparison, requests: int, metric: str) -> str:
+def _groups(found: SlowComparison, requests: str, metric: str) -> str:
     left_out = f" {words.count(found.unmeasured)} have no such time." if found.unmeasured else ""
     return (
-        f"Of {_requests(requests)}, {words.count(found.slow)} are slow ({metric} ≥ "
+        f"Of {requests}, {words.count(found.slow)} are slow ({metric} ≥ "
         f"{words.milliseconds(found.threshold_s)}) and {words.count(found.rest)} are the rest."
         f"{left_out}"
     )

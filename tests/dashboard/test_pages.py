@@ -93,6 +93,9 @@ def test_slow_requests_are_compared_with_the_rest(
         asked = {"rollout": "support-k8-relaxed", "slow": "1"} | query
         return shown(rollout(monkeypatch, seeded_database, module="traces", **asked))
 
+    def counted(text: str) -> int:
+        return int(re.findall("the newest ([0-9]+) requests", text)[0])
+
     text = page()
     assert (
         "Of the newest 481 requests of the chosen cohort, arm and outcome, 50 are slow (End to end "
@@ -107,6 +110,15 @@ def test_slow_requests_are_compared_with_the_rest(
     assert "Enter a number of milliseconds above 0" in page(**{"from": "fast"})
     assert "0 are slow (End to end ≥ 9" in page(**{"from": "9000"})
     assert "2 are slow" in page(show="Failed", **{"from": "1"})
+    german = page(attribute="draftgate.dim.language=DE", took="1500")
+    assert "of the chosen cohort, arm, outcome, dimension and least duration, " in german
+    assert "This comparison ignores" not in german
+    assert "language" not in german.partition("No difference found")[2]
+    assert counted(german) < counted(page(attribute="draftgate.dim.language=DE")) < 481
+    assert counted(german) < counted(page(took="1500")) < 481
+    other = page(attribute="draftgate.route=")
+    assert "This comparison ignores “Attribute contains”" in other
+    assert counted(other) == 481
     assert "What is different about the slow requests" not in page(slow="")
 
 
