@@ -59,7 +59,7 @@ def _show_rollout(
         verdict_banner.missing(overview)
     if stored is not None:
         verdict_banner.show(stored, overview)
-        cohorts.show(stored.verdict.findings, rollout)
+        cohorts.show(stored.verdict, rollout)
         verdict_banner.show_provenance(stored, zone)
         looks.show(stored.verdict)
         if stored.verdict.family is not None:

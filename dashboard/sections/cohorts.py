@@ -1,11 +1,12 @@
 """The outcome of each cohort."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import streamlit as st
 
-from collector.contract import Finding, Outcome, Role
+from collector.contract import Finding, MayShip, Outcome, Role, Verdict
 from dashboard import markup, words
+from evals.report.answers import cohort_lines
 from evals.report.findings_by_margin import worst_first
 
 _MARKS = {
@@ -15,18 +16,30 @@ _MARKS = {
 }
 
 
-def show(findings: Sequence[Finding], rollout: str) -> None:
-    """Draw a card per cohort, worst first, linked to the page filtered by it."""
-    by_cohort = worst_of_cohorts(findings)
-    if not by_cohort:
-        return
-    st.html(markup.heading("For whom? The deciding cells of each cohort, worst first", level=2))
-    st.html(
-        markup.chips(
-            (worst.outcome, _card(cohort, worst, findings, rollout))
-            for cohort, worst in by_cohort.items()
+_SAID_BY_CARDS = {Outcome.PASS: MayShip.YES, Outcome.FAIL: MayShip.NO}
+
+
+def show(verdict: Verdict, rollout: str) -> None:
+    """Draw a card per cohort, worst first, linked to the page filtered by it, and more answers."""
+    by_cohort = worst_of_cohorts(verdict.findings)
+    if by_cohort:
+        st.html(markup.heading("For whom? The deciding cells of each cohort, worst first", level=2))
+        st.html(
+            markup.chips(
+                (worst.outcome, _card(cohort, worst, verdict.findings, rollout))
+                for cohort, worst in by_cohort.items()
+            )
         )
-    )
+    if said := list(map(words.plain, _unsaid(verdict, by_cohort))):
+        st.html(markup.bullets(said))
+
+
+def _unsaid(verdict: Verdict, by_cohort: Mapping[str, Finding]) -> Iterator[str]:
+    """Yield the answers on cohorts that are unknown, or differ from the cohort's card."""
+    for one, line in zip(verdict.cohorts, cohort_lines(verdict), strict=True):
+        card = by_cohort.get(one.cohort)
+        if card is None or _SAID_BY_CARDS.get(card.outcome) is not one.answer:
+            yield line
 
 
 def worst_of_cohorts(findings: Sequence[Finding]) -> Mapping[str, Finding]:

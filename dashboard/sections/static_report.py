@@ -20,8 +20,8 @@ from dashboard.sections import (
     structured_answers,
 )
 from dashboard.sections.cohorts import worst_of_cohorts
-from dashboard.sections.verdict_banner import answered, facts, headline
-from evals.report.answers import scope_lines
+from dashboard.sections.verdict_banner import facts, headline
+from evals.report.answers import cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.report.findings_by_margin import worst_first
 
 _STYLE = Path(__file__).parents[1] / "style.css"
@@ -31,11 +31,17 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     """Return the report: verdict, cohorts, forest plot and every table of evidence."""
     verdict = stored.verdict
     shown = worst_first(verdict.findings)
+    answers = [
+        may_it_ship(verdict),
+        *cohort_lines(verdict),
+        *need_lines(verdict),
+        *scope_lines(verdict),
+    ]
     ratios = {(f.cohort, f.metric, f.stat): f for f in shown}
     parts: list[str] = [
         markup.title(verdict.rollout, f"Decided {words.moment(stored.posted_unix_ns, zone)}"),
         markup.banner(verdict.outcome, headline(verdict), verdict.summary),
-        markup.bullets([*answered(verdict), *map(words.plain, scope_lines(verdict))]),
+        markup.bullets(map(words.plain, answers)),
         markup.bullets(map(words.plain, verdict.reasons)),
         _cohorts(shown),
         *_given(looks.TITLE, looks.COLUMNS, looks.rows(verdict)),

@@ -7,20 +7,21 @@ import streamlit as st
 
 from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
-from evals.report.answers import cohort_lines, may_it_ship, need_lines, scope_lines
+from evals.report.answers import need_lines, scope_lines
 from evals.report.findings_by_margin import worst_first
 
 HASH_SHOWN = 12
 """Number of characters of a hash that are shown; the tooltip has all of it."""
 
 REASONS_SHOWN = 3
+_REGISTERED = "Registered"
 
 
 def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
-    """Draw the outcome, its answers and its reasons."""
+    """Draw the outcome, the evidence needed and the reasons."""
     verdict = stored.verdict
     st.html(markup.banner(verdict.outcome, headline(verdict), verdict.summary))
-    if said := answered(verdict):
+    if said := list(map(words.plain, need_lines(verdict))):
         st.html(markup.bullets(said))
     if overview.last_end_unix_ns > stored.posted_unix_ns:
         st.html(
@@ -34,16 +35,10 @@ def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
 
 def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
     """Draw what limits the verdict, notes on its history, and its counts and hashes."""
-    if said := [*map(words.plain, scope_lines(stored.verdict))]:
+    if said := [*map(words.plain, scope_lines(stored.verdict)), *_history(stored.verdict)]:
         st.html(markup.bullets(said))
-    _show_history(stored.verdict)
-    st.html(markup.facts(facts(stored, zone)))
-
-
-def answered(verdict: Verdict) -> list[str]:
-    """Return the verdict's answers besides the outcome: the cohorts, and the evidence needed."""
-    said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict)]
-    return list(map(words.plain, said))
+    shown = (fact for fact in facts(stored, zone) if fact[0] != _REGISTERED)  # the notes name it
+    st.html(markup.facts(shown))
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:
@@ -56,13 +51,13 @@ def _show_reasons(reasons: Sequence[str]) -> None:
             st.html(markup.bullets(rest))
 
 
-def _show_history(verdict: Verdict) -> None:
-    """Draw the verdict's notes on its policy's registration, earlier looks and retries."""
+def _history(verdict: Verdict) -> list[str]:
+    """Return the verdict's notes on its policy's registration, earlier looks and retries."""
     if verdict.history is None:
-        return
+        return []
     first, *rest = map(words.plain, verdict.history.notes)
     mark = "✓" if verdict.history.standing is Standing.REGISTERED else "⚠"
-    st.html(markup.bullets([f"{mark} {first}", *rest]))
+    return [f"{mark} {first}", *rest]
 
 
 def headline(verdict: Verdict) -> str:
@@ -96,7 +91,7 @@ def facts(stored: StoredVerdict, zone: ZoneInfo | None) -> list[tuple[str, str]]
         ("Failed pairs", words.count(verdict.failed_pairs)),
         ("Duplicates ignored", words.count(verdict.duplicates)),
         ("Policy", verdict.policy_name),
-        ("Registered", _standing(verdict)),
+        (_REGISTERED, _standing(verdict)),
         ("Earlier verdicts", _earlier(verdict)),
         ("Posted by", _who(stored)),
         ("Policy SHA-256", markup.shortened(verdict.policy_hash, HASH_SHOWN)),

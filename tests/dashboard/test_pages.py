@@ -13,7 +13,15 @@ from otlp_bodies import export_request
 from page_running import landing, rollout, shown
 
 from collector.client import Client
-from collector.contract import Arm, ScopeLooks, SentinelAnswers, SentinelChange, encode
+from collector.contract import (
+    Arm,
+    CohortAnswer,
+    MayShip,
+    ScopeLooks,
+    SentinelAnswers,
+    SentinelChange,
+    encode,
+)
 from dashboard import reading, source
 from dashboard.sections import looks as looks_section
 from dashboard.sections import sentinel_answers, static_report
@@ -59,6 +67,24 @@ def test_rollouts_are_searched_filtered_and_ordered(
     failed = shown(app.segmented_control[0].set_value(2).run())
     assert "support-k8-relaxed chat" in failed
     assert "support-k4 chat" not in failed
+
+
+def test_a_cohorts_answer_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, undecided_database: str
+) -> None:
+    """A card says yes or no; a line says why an answer is unknown, or differs from its card."""
+    answers = (
+        CohortAnswer(cohort="rag", pairs=40, answer=MayShip.NO, because="beyond the margin"),
+        CohortAnswer(cohort="chat", pairs=40, answer=MayShip.UNKNOWN, because="too few pairs"),
+        CohortAnswer(cohort="other", pairs=9, answer=MayShip.UNKNOWN, because="not judged"),
+    )
+    with Client.local(undecided_database) as client:
+        failed = replace(verdict(FATES[1]), rollout="support-k4", cohorts=answers)
+        client.post_verdict(resting_on(client, failed))
+    text = shown(rollout(monkeypatch, undecided_database, rollout="support-k4"))
+    assert "? chat: unknown, too few pairs ? other: unknown, not judged" in text
+    assert "✕ rag 1 of" in text
+    assert "rag: no" not in text
 
 
 def test_traces_are_filtered(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
