@@ -57,7 +57,7 @@ def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
     lacking = cell.min_n - prompts
     repeats = -(-lacking * n // prompts) if prompts else lacking
     return Obstacle(
-        Reason.TOO_FEW, f"needs {repeats} more {cell.unit} ({cell.min_n} at least)", repeats
+        Reason.TOO_FEW, f"needs {repeats} more {cell.unit} (at least {cell.min_n} in all)", repeats
     )
 
 

@@ -129,7 +129,7 @@ def _too_few_launches(evidence: Evidence, policy: Policy) -> Iterator[Violation]
         f"wants {least} launches at least"
         if found is None
         else f"{found.independent} independent launches of the arms' servers; needs {needed} more "
-        f"({least} at least)"
+        f"(at least {least} in all)"
     )
     obstacle = Obstacle(Reason.LAUNCHES, words, launches_needed=needed)
     yield Violation(obstacle, None, kinds=_TIMED, every_scope=True)

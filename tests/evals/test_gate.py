@@ -142,7 +142,7 @@ def test_few_values_have_no_p99(rollout_of, judge) -> None:
     assert (few.estimate, few.n, few.reason, few.n_needed) == (None, 99, Reason.TOO_FEW, 200)
     assert few.message == (
         "p99 end-to-end latency, pooled: margin ≤ 1.25: inconclusive: needs 200 more pairs "
-        "(299 at least)"
+        "(at least 299 in all)"
     )
     assert more.estimate is not None
     assert "(no limits, 100 pairs)" in more.message
@@ -382,7 +382,7 @@ def test_below_the_least_n(rollout_of, judge, rule, least) -> None:
     """One pair below what a method needs nothing is decided; at it a good candidate passes."""
     below = only(judge(rollout_of(least - 1), rule))
     assert (below.outcome, below.reason) == (Outcome.INCONCLUSIVE, Reason.TOO_FEW)
-    assert f"{below.n_needed} more pairs ({least} at least)" in below.message
+    assert f"{below.n_needed} more pairs (at least {least} in all)" in below.message
     assert only(judge(rollout_of(least), rule)).outcome is Outcome.PASS
 
 

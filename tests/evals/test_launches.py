@@ -213,7 +213,7 @@ def test_launches_that_differ_are_no_drift(evidence_of: EvidenceOf, side: SideOf
 @pytest.mark.parametrize(
     ("launches", "named", "words"),
     [
-        (2, True, "2 independent launches of the arms' servers; needs 1 more (3 at least)"),
+        (2, True, "2 independent launches of the arms' servers; needs 1 more (at least 3 in all)"),
         (3, False, "not every answer names the launch"),
     ],
 )
