@@ -103,6 +103,26 @@ def test_a_command_without_a_collector_needs_an_extra_or_a_collector() -> None:
     )
 
 
+def test_an_export_from_a_database_names_all_it_needs(tmp_path: Path) -> None:
+    """The extra of the database brings PyArrow too, so it is the one that is named."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['fastapi'] = sys.modules['pyarrow'] = None\n"
+    )
+    done = subprocess.run(
+        [*DRAFTGATE, "export", "support-k4", "--to", str(tmp_path / "support-k4.parquet")],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parent.parent}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: fastapi is not installed; pip install 'draftgate[collector]', "
+        "or name a collector that runs elsewhere with --collector\n"
+    )
+
+
 def test_a_missing_module_of_ours_is_a_crash(tmp_path: Path) -> None:
     """Only packages that an extra brings are asked for."""
     assert drill(tmp_path, "import collector.nothing").returncode == 70

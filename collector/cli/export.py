@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector.client import Client, export_file
+from collector.client import Client
 from collector.client.command_line import Collector, Database, one_line_errors
 from collector.errors import CollectorError
 
@@ -58,6 +58,10 @@ def _with_bar(client: Client, rollout: str, to: Path, *, content: bool, force: b
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
     )
+    # Imported once the client is open, so that a missing `collector` extra, which brings PyArrow
+    # too, is named before PyArrow.
+    from collector.client import export_file  # noqa: PLC0415
+
     with bar:
         task = bar.add_task("exporting", total=total or None)
         return export_file.write(
