@@ -35,7 +35,7 @@ def _a_sandbox() -> None:
 
 @pytest.fixture(scope="module")
 def runner() -> SandboxRunner:
-    return SandboxRunner(ResourceLimits(cpu_s=2, wall_s=10))
+    return SandboxRunner(ResourceLimits(cpu_s=2, wall_s=100))  # the wall is for a busy machine
 
 
 @pytest.mark.parametrize(
