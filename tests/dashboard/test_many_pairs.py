@@ -66,5 +66,5 @@ def test_a_hundred_thousand_pairs_are_explored(
         expect(page.get_by_text(f"5\u202f986–6\u202f000 of {grouped}")).to_be_visible()
         go(page, f"{dashboard}/rollout?rollout={FAILED.rollout}&cohort=json&section=distributions")
         expect(page.get_by_role("heading", name="Distributions")).to_be_visible()
-        expect(page.get_by_text("the newest of")).to_be_visible()
+        expect(page.get_by_text("From the newest 50\u202f000 of")).to_be_visible()
     assert "Traceback" not in log.read_text()
