@@ -138,20 +138,8 @@ def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) ->
 
 def _cursor_buttons(name: str, after: str | None, following: str | None) -> None:
     with st.container(horizontal=True):
-        st.button(
-            "First page",
-            on_click=_go_to,
-            args=(name, None),
-            disabled=after is None,
-            width="stretch",
-        )
-        st.button(
-            "Next ▶",
-            on_click=_go_to,
-            args=(name, following),
-            disabled=following is None,
-            width="stretch",
-        )
+        _turn("First page", name, None, is_there=after is not None)
+        _turn("Next ▶", name, following, is_there=following is not None)
 
 
 def _choose(lines: tuple[PairLine, ...]) -> PairKey:
@@ -213,20 +201,13 @@ def _page_buttons(found: pair_list.FilteredPage, page: int) -> None:
     last = found.first + len(found.lines)
     st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
     with st.container(horizontal=True):
-        st.button(
-            "◀ Previous",
-            on_click=_go_to,
-            args=("page", str(page)),
-            disabled=not page,
-            width="stretch",
-        )
-        st.button(
-            "Next ▶",
-            on_click=_go_to,
-            args=("page", str(page + 2)),
-            disabled=last >= found.pairs,
-            width="stretch",
-        )
+        _turn("◀ Previous", "page", str(page), is_there=page > 0)
+        _turn("Next ▶", "page", str(page + 2), is_there=last < found.pairs)
+
+
+def _turn(label: str, name: str, to: str | None, *, is_there: bool) -> None:
+    """Draw a button that goes to another page of the list."""
+    st.button(label, on_click=_go_to, args=(name, to), disabled=not is_there, width="stretch")
 
 
 def _go_to(name: str, value: str | None) -> None:

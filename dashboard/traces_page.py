@@ -16,7 +16,7 @@ from dashboard.markup import TableCell, TableColumn
 from dashboard.sections import slow_requests
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
-from evals.profiles.request_dimensions import DIM
+from evals.profiles.distributions import DIM, Slice, narrowed
 from evals.report.findings_by_margin import worst_first
 
 RECENT = 200
@@ -116,12 +116,8 @@ def _compare_slow(
                 f"dimensions alone, so enter a text that begins with {DIM}"
             )
         )
-    kept = slow_requests.narrowed(
-        reading.compared(client, at, chosen.cohort, chosen.arm),
-        failed=chosen.failed,
-        least_s=chosen.least_s,
-        dimension=dimension,
-    )
+    wanted = Slice(failed=chosen.failed, least_e2e_s=chosen.least_s, dim_part=dimension)
+    kept = narrowed(reading.compared(client, at, chosen.cohort, chosen.arm), wanted)
     by = ["cohort", "arm", "outcome"]
     by += ["dimension"] * bool(dimension) + ["least duration"] * bool(chosen.least_s)
     slow_requests.show(kept, f"{words.listed(by[:-1])} and {by[-1]}", at.rollout, zone)

@@ -8,8 +8,9 @@ import streamlit as st
 
 from dashboard import address, markup, words
 from dashboard.markup import TableCell, TableColumn
-from evals.profiles import distributions, slow_requests
-from evals.profiles.request_dimensions import DIM, Value, ValueBand
+from evals.profiles import slow_requests
+from evals.profiles.distributions import DIM
+from evals.profiles.request_dimensions import Value, ValueBand
 from evals.profiles.slow_requests import ShareDifference, SlowComparison
 
 _METRICS = {"e2e_s": "End to end", "ttft_s": "TTFT", "tpot_s": "TPOT"}
@@ -37,22 +38,6 @@ _COLUMNS = (
 
 
 NOT_A_TIME = "Enter a number of milliseconds above 0, such as 1500."
-
-
-def narrowed(table: pa.Table, *, failed: bool, least_s: float, dimension: str) -> pa.Table:
-    """Return the requests that took at least `least_s`, and failed if `failed`.
-
-    `dimension` is part of the `name=value` of one of their dimensions, in lower case.
-    """
-    kept = distributions.narrowed(table, distributions.Slice(failed=failed))
-    kept = kept.filter(pa.array(distributions.times(kept, "e2e_s") >= least_s))
-    if not dimension:
-        return kept
-    has = (
-        any(dimension in f"{DIM}{name}={value}".casefold() for name, value in dims or ())
-        for dims in kept["dims"].to_pylist()
-    )
-    return kept.filter(pa.array(has, pa.bool_()))
 
 
 def show(table: pa.Table, chosen: str, rollout: str, zone: ZoneInfo | None) -> None:

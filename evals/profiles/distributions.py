@@ -15,6 +15,8 @@ from evals.stats.percentiles import ordered_percentile
 LEVELS = (*(i / 100 for i in range(1, 100)), 0.995, 0.999)
 """Quantile levels of a curve's points."""
 EXACT = "exact sample quantiles, R-7"
+DIM = "draftgate.dim."
+"""Prefix of the dimensions that an application named itself."""
 _CHANGES = 20
 """Bars for score differences from −1 to 1; differences of 0 have a separate bar."""
 
@@ -29,6 +31,9 @@ class Slice(NamedTuple):
     """Exclusive."""
     failed: bool = False
     """Only requests that failed."""
+    least_e2e_s: float = 0.0
+    dim_part: str = ""
+    """Part of the `DIM + name=value` of one of their dimensions, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,14 @@ def narrowed(table: pa.Table, wanted: Slice) -> pa.Table:
         keep = pc.and_(keep, pc.less(table["start_unix_ns"], wanted.end_unix_ns))
     if wanted.failed:
         keep = pc.and_(keep, pc.is_valid(table["error_type"]))
+    if wanted.least_e2e_s:
+        keep = pc.and_(keep, pa.array(times(table, "e2e_s") >= wanted.least_e2e_s))
+    if wanted.dim_part:
+        has = [
+            any(wanted.dim_part in f"{DIM}{name}={value}".casefold() for name, value in dims or ())
+            for dims in table["dims"].to_pylist()
+        ]
+        keep = pc.and_(keep, pa.array(has, pa.bool_()))
     for name, value in (wanted.dims or {}).items():
         keep = pc.and_(keep, pc.equal(dimension(table, name), value))
     return table.filter(keep)

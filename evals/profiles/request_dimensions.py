@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from evals.evidence.acceptance import rate
 from evals.profiles import distributions
 
-DIM = "draftgate.dim."
-"""Prefix of the dimensions that an application named itself."""
 _NAMES = (
     "arm",
     "cohort",
@@ -61,7 +59,8 @@ class Dimension(NamedTuple):
     """One dimension: its values, and the place of each request's value among them."""
 
     name: str
-    """A field of `Generation`, `sampling`, `acceptance`, `cached_share`, or `DIM` and a name."""
+    """A field of `Generation`, `sampling`, `acceptance`, `cached_share`, or
+    `distributions.DIM` and a name."""
     values: tuple[Value, ...]
     codes: NDArray[np.int64]
 
@@ -91,7 +90,7 @@ def _named(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
     greedy = pc.equal(table["temperature"], 0.0)
     yield "sampling", pc.if_else(greedy, "greedy", "sampled")
     for name in distributions.dimensions(table):
-        yield DIM + name, pa.chunked_array([distributions.dimension(table, name)])
+        yield distributions.DIM + name, pa.chunked_array([distributions.dimension(table, name)])
 
 
 def _numbers(table: pa.Table) -> Mapping[str, Sequence[float | None]]:
