@@ -122,7 +122,7 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
 
 def _row(scope: ScopeAdvice) -> list[TableCell]:
     wasted = scope.wasted
-    predicted = scope.predicted_tpot_speedup and 1 / scope.predicted_tpot_speedup
+    predicted = scope.predicted_tpot_time
     best = words.ABSENT if scope.best_k is None else str(scope.best_k)
     return [
         TableCell(_name(scope)),

@@ -124,6 +124,12 @@ class ScopeAdvice:
     trial: Trial | None
     by_k: tuple[KForecast, ...]
 
+    @property
+    def predicted_tpot_time(self) -> float | None:
+        """The predicted time of a token, candidate/baseline."""
+        speedup = self.predicted_tpot_speedup
+        return None if speedup is None else 1 / speedup
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:

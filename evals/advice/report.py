@@ -120,7 +120,7 @@ def _observed(advice: Advice) -> Table:
             f"{s.pairs:,}{left_out}",
             _limits(s.e2e_speedup),
             _limits(s.tpot_speedup),
-            _number(_inverse(s.predicted_tpot_speedup)),
+            _number(s.predicted_tpot_time),
         )
     return table
 
@@ -179,10 +179,6 @@ def _limits(speedup: Estimate | None) -> str:
     if found.lower is None or found.upper is None:
         return f"{found.estimate:.2f}"
     return f"{found.estimate:.2f} ({found.lower:.2f}–{found.upper:.2f})"
-
-
-def _inverse(value: float | None) -> float | None:
-    return None if value is None else 1 / value
 
 
 def _number(value: float | None) -> str:
