@@ -110,8 +110,6 @@ class Groundedness:
         if (reason := _unscored_reason(texts, answer)) or answer is None:
             return unscored(self, generation, reason or NOT_RECORDED)
         passages = indexed(texts)
-        if reason := why_unreadable(answer[:MAX_ANSWER_CHARACTERS], partial(_is_known, passages)):
-            return unscored(self, generation, reason)
         question = prompt_text(generation) or ""
         judgement = None if passages.is_empty else judge(answer, texts, question)
         if passages.is_empty or judgement is None:
@@ -150,11 +148,11 @@ def _unscored_reason(texts: tuple[str, ...], answer: str | None) -> str | None:
         return NOT_RECORDED
     if size > MAX_CONTEXT_CHARACTERS:
         return f"the passages have {size:,} characters, more than {MAX_CONTEXT_CHARACTERS:,}"
-    return None
+    return why_unreadable(answer[:MAX_ANSWER_CHARACTERS], partial(_is_known, texts))
 
 
-def _is_known(passages: Passages, stem: str) -> bool:
-    return stem in passages.ids or stem in shipped().rarity.known
+def _is_known(texts: tuple[str, ...], stem: str) -> bool:
+    return stem in shipped().rarity.known or stem in indexed(texts).ids
 
 
 def _explanation(answer: str, passages: Passages, judgement: Judgement, threshold: float) -> str:

@@ -44,25 +44,8 @@ _PHRASES = {
     }.items()
 }  # fmt: skip
 _CERTAIN = "certain"
-_SURE = frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "am",
-        "not",
-        "make",
-        "makes",
-        "made",
-        "for",
-        "almost",
-        "quite",
-        "so",
-    ]
-)
+_SURE_LIST = "is are was were be been am not make makes made for almost quite so"
+_SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _MAX_PHRASE = max(map(len, _PHRASES))
 _FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASES)

@@ -18,8 +18,8 @@ _AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
 _SAME_IN_PAST_LIST = "cost put set cut hit let shut hurt quit split spread beat"
 _SAME_IN_PAST = frozenset(map(stem, _SAME_IN_PAST_LIST.split()))
 _SINGULAR = frozenset(["he", "she", "it"])
-_SINGULAR_LIST = "a an the this that each every its his her their our my your"
-_ONE = frozenset(_SINGULAR_LIST.split())
+_ONE_LIST = "a an the this that each every its his her their our my your"
+_ONE = frozenset(_ONE_LIST.split())
 _OBJECT_LIST = "a an the them him her it us you me its his their"
 _OBJECT = frozenset(_OBJECT_LIST.split())
 
