@@ -82,7 +82,7 @@ class DraftModelTree:
         del sampling
         parents = BRANCHES[:k]
         levels, ranks = places_of(parents)
-        guesses = torch.zeros((texts.batch, k), dtype=torch.long)
+        guesses = texts.tokens.new_zeros((texts.batch, k))
         for text, length in enumerate(texts.lengths.tolist()):
             for i, parent in enumerate(parents):
                 path: list[int] = []
@@ -90,7 +90,7 @@ class DraftModelTree:
                 while at >= 0:
                     path.insert(0, int(guesses[text, at]))
                     at = parents[at]
-                read = torch.tensor([[*texts.tokens[text, :length].tolist(), *path]])
+                read = texts.tokens.new_tensor([[*texts.tokens[text, :length].tolist(), *path]])
                 ranked = self._model(read).logits[0, -1].topk(ranks[i] + 1).indices
                 guesses[text, i] = ranked[ranks[i]]
         return Draft(guesses, torch.full_like(texts.lengths, max(levels)), parents=parents)

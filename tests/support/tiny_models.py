@@ -1,5 +1,6 @@
 """Tiny random models of three families, and what transformers itself makes of prompts."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,8 @@ from engine_adapter.engines.local import (
     PromptLookup,
 )
 
+DEVICE = os.environ.get("DRAFTGATE_TEST_DEVICE", "cpu")
+"""Where the models are: `cuda` runs the steps as CUDA graphs."""
 VOCABULARY = 24
 END = 0
 PROMPTS: tuple[tuple[int, ...], ...] = (
@@ -69,7 +72,7 @@ def random_model(family: str, *, seed: int, layers: int = 3, spread: float = 0.3
         initializer_range=spread,
         tie_word_embeddings=False,
     )
-    model = model_class(config).eval()
+    model = model_class(config).eval().to(DEVICE)
     model.generation_config.eos_token_id = END
     model.generation_config.pad_token_id = END
     return model
@@ -78,10 +81,12 @@ def random_model(family: str, *, seed: int, layers: int = 3, spread: float = 0.3
 Making = Callable[[Pair], Drafter]
 METHODS: dict[str, Making] = {
     "draft_model": lambda pair: ModelDrafter(pair.draft),
-    "prompt_lookup": lambda pair: PromptLookup(torch.tensor([END])),  # noqa: ARG005
+    "prompt_lookup": lambda pair: PromptLookup(torch.tensor([END], device=DEVICE)),  # noqa: ARG005
     "early_exit": lambda pair: EarlyExitDrafter(1),  # noqa: ARG005
     "tree": lambda pair: DraftModelTree(pair.draft),
 }
+READS = "tree"
+"""The method that reads values on the host: no CUDA graph can capture its steps."""
 
 
 def job(prompt: Sequence[int], max_tokens: int, *, seed: int = 0, end: int = END) -> Job:
@@ -91,7 +96,7 @@ def job(prompt: Sequence[int], max_tokens: int, *, seed: int = 0, end: int = END
 
 def their_greedy(model: Any, prompt: Sequence[int], max_tokens: int, **more: Any) -> list[int]:
     """Return transformers' own greedy answer."""
-    ids = torch.tensor([list(prompt)])
+    ids = torch.tensor([list(prompt)], device=model.device)
     made = model.generate(
         ids,
         attention_mask=torch.ones_like(ids),

@@ -69,7 +69,9 @@ def test_a_tree_keeps_at_least_what_its_likeliest_chain_would(llama_pair: Pair) 
         ("chain", ModelDrafter(llama_pair.draft), max(places_of(BRANCHES)[0])),
         ("tree", DraftModelTree(llama_pair.draft), len(BRANCHES)),
     ):
-        loop = DraftVerify(llama_pair.target, drafter, Fixed(k), capacity=ROOM, end_tokens=(END,))
+        loop = DraftVerify(
+            llama_pair.target, drafter, Fixed(k), capacity=ROOM, end_tokens=(END,), captures=False
+        )
         answers = [generate(loop, [job(p, TOKENS)])[0] for p in PROMPTS]
         assert [list(one.token_ids) for one in answers] == [
             their_greedy(llama_pair.target, p, TOKENS) for p in PROMPTS
@@ -83,7 +85,11 @@ def test_what_is_proposed_has_room_before_the_limit(llama_pair: Pair) -> None:
     levels, _ = places_of(BRANCHES)
     for limit in range(1, 8):
         loop = DraftVerify(
-            llama_pair.target, DraftModelTree(llama_pair.draft), Fixed(8), capacity=ROOM
+            llama_pair.target,
+            DraftModelTree(llama_pair.draft),
+            Fixed(8),
+            capacity=ROOM,
+            captures=False,
         )
         (answer,) = generate(loop, [job(PROMPTS[4], limit, end=-1)])
         left = limit
@@ -105,9 +111,11 @@ def test_laws_are_those_along_the_path(llama_pair: Pair) -> None:
             (one,) = step.texts
             assert one.distributions.q is None
             accepted += one.accepted
-            ids = torch.tensor([[*text, *one.token_ids]])
+            ids = torch.tensor([[*text, *one.token_ids]], device=llama_pair.target.device)
             p = sampling.distribution(llama_pair.target(ids).logits[0, len(text) - 1 : -1])
-            torch.testing.assert_close(one.distributions.p[: len(p)], p, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(
+                one.distributions.p[: len(p)], p, rtol=1e-4, atol=1e-6, check_device=False
+            )
             text += one.token_ids
     assert accepted > 0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import END, METHODS, PROMPTS, Pair, job, their_greedy
+from tiny_models import END, METHODS, PROMPTS, READS, Pair, job, their_greedy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from demo.story import DRAFT, TARGET, WORKLOAD
@@ -40,7 +40,7 @@ def expected(pair: Pair) -> list[list[int]]:
 def loop_of(pair: Pair, method: str, length: DraftLength | None = None, **more: Any) -> DraftVerify:
     """Return a loop with a method's drafts; `none` drafts nothing."""
     drafter = None if method == "none" else METHODS[method](pair)
-    given = {"capacity": ROOM, "end_tokens": (END,)} | more
+    given = {"capacity": ROOM, "end_tokens": (END,), "captures": method != READS} | more
     return DraftVerify(pair.target, drafter, None if drafter is None else length, **given)
 
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from tiny_models import END, METHODS, PROMPTS, Pair, job, their_greedy
+from tiny_models import END, METHODS, PROMPTS, READS, Pair, job, their_greedy
 
 from engine_adapter.engines.local import DraftVerify, Fixed, generate
 from evals.lossless.greedy import compare, confirm
@@ -24,6 +24,7 @@ def test_the_first_divergence_is_a_tie(llama_pair: Pair, dtype: str, method: str
         batch=len(PROMPTS),
         capacity=max(map(len, PROMPTS)) + TOKENS,
         end_tokens=(END,),
+        captures=method != READS,
     )
     answers = generate(loop, [job(prompt, TOKENS) for prompt in PROMPTS])
     for prompt, answer in zip(PROMPTS, answers, strict=True):
@@ -32,8 +33,8 @@ def test_the_first_divergence_is_a_tie(llama_pair: Pair, dtype: str, method: str
         if found.position is None:
             continue
         assert found.candidate_token is not None
-        ids = torch.tensor([[*prompt, *theirs[: found.position]]])
+        ids = torch.tensor([[*prompt, *theirs[: found.position]]], device=half.target.device)
         with torch.inference_mode():
-            logits = half.target(ids).logits[0, -1].double().numpy()
+            logits = half.target(ids).logits[0, -1].double().cpu().numpy()
         noise = 0.001 * float(abs(logits).max())
         assert confirm(logits, found.candidate_token, dtype=dtype, noise=noise).benign

@@ -81,10 +81,12 @@ def audited(
             ]
             steps = [one for step in loop.steps(jobs, sampling) for one in step.texts]
             for text, asked_for in enumerate(jobs):
-                ids = torch.tensor([[*asked_for.prompt, *asked_for.ending.token_ids]])
+                ids = torch.tensor(
+                    [[*asked_for.prompt, *asked_for.ending.token_ids]], device=pair.target.device
+                )
                 at = slice(len(asked_for.prompt) - 1, -1)
-                p = asked.distribution(pair.target(ids).logits[0, at]).double().numpy()
-                q = asked.distribution(pair.draft(ids).logits[0, at]).double().numpy()
+                p = asked.distribution(pair.target(ids).logits[0, at]).double().cpu().numpy()
+                q = asked.distribution(pair.draft(ids).logits[0, at]).double().cpu().numpy()
                 own = [step for step in steps if step.text == text]
                 token = np.array(asked_for.ending.token_ids)
                 audit = audit.after(observe(p, token, drafts(own, q, certain=not has_law), rng))
@@ -161,12 +163,16 @@ def test_laws_are_recorded_as_they_were_used(llama_pair: Pair) -> None:
         for step in loop.steps([asked], sampling, keep_distributions=True):
             (one,) = step.texts
             assert one.distributions.q is not None
-            ids = torch.tensor([[*text, *one.draft_ids]])
+            ids = torch.tensor([[*text, *one.draft_ids]], device=llama_pair.target.device)
             n = len(one.draft_ids)
             p = sampling.distribution(llama_pair.target(ids).logits[0, len(text) - 1 :])
             q = sampling.distribution(
                 llama_pair.draft(ids).logits[0, len(text) - 1 : len(text) - 1 + n]
             )
-            torch.testing.assert_close(one.distributions.p, p, rtol=1e-4, atol=1e-6)
-            torch.testing.assert_close(one.distributions.q, q, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(
+                one.distributions.p, p, rtol=1e-4, atol=1e-6, check_device=False
+            )
+            torch.testing.assert_close(
+                one.distributions.q, q, rtol=1e-4, atol=1e-6, check_device=False
+            )
             text += one.token_ids
