@@ -55,11 +55,15 @@ BRANCHES = (-1, -1, 0, 0, 1, 2, 2, 5)
 class HiddenStateTree(HiddenStateHead):
     """The same maps, of which each position's likeliest tokens branch, as Medusa's trees do."""
 
+    def attach(self, target: CachedModel) -> DrafterMemory:
+        self._places = torch.tensor(places_of(BRANCHES), device=target.cache.tensor.device)
+        return super().attach(target)
+
     def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
         del sampling
         levels, ranks = places_of(BRANCHES[:k])
         likeliest = self._logits(texts).topk(max(ranks) + 1).indices
-        guesses = likeliest[:, [level - 1 for level in levels], ranks]
+        guesses = likeliest[:, self._places[0, :k] - 1, self._places[1, :k]]
         return Draft(guesses, torch.full_like(texts.lengths, max(levels)), parents=BRANCHES[:k])
 
 
@@ -105,6 +109,16 @@ def places_of(parents: tuple[int, ...]) -> tuple[list[int], list[int]]:
     for parent in parents:
         levels.append(levels[parent] + 1 if parent >= 0 else 1)
     return levels, [parents[:i].count(parent) for i, parent in enumerate(parents)]
+
+
+class ListingHead(HiddenStateTree):
+    """The same tree, indexed by lists: each step copies them to the device."""
+
+    def propose(self, texts: TokenTexts, k: int, sampling: SamplerChain) -> Draft:
+        levels, ranks = places_of(BRANCHES[:k])
+        likeliest = self._logits(texts).topk(max(ranks) + 1).indices
+        guesses = likeliest[:, [level - 1 for level in levels], ranks]
+        return super().propose(texts, k, sampling)._replace(tokens=guesses)
 
 
 class ReadingHead(HiddenStateHead):

@@ -133,7 +133,11 @@ def test_counts_of_trees_have_no_drafts_by_position() -> None:
 def test_an_adaptive_k_is_refused_for_trees(llama_pair: Pair) -> None:
     """Its sum over a chain of k would be of something else."""
     loop = DraftVerify(
-        llama_pair.target, DraftModelTree(llama_pair.draft), Adaptive(6, 0.1), capacity=ROOM
+        llama_pair.target,
+        DraftModelTree(llama_pair.draft),
+        Adaptive(6, 0.1),
+        capacity=ROOM,
+        captures=False,
     )
     with pytest.raises(ValueError, match="wanted drafts that are chains"):
         generate(loop, [job(PROMPTS[1], 8)])

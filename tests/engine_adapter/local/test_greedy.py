@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import END, METHODS, PROMPTS, READS, Pair, job, their_greedy
+from tiny_models import DEVICE, END, METHODS, PROMPTS, READS, Pair, job, their_greedy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from demo.story import DRAFT, TARGET, WORKLOAD
@@ -163,7 +163,7 @@ def test_a_stop_string_ends_the_text_at_the_token_that_completes_it(
 def test_the_demos_target_says_the_same_of_real_prompts(method: str) -> None:
     """Every cohort, in one batch of ragged prompts."""
     models = {
-        folder: AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        folder: AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(DEVICE)
         for folder in (TARGET, DRAFT)
     }
     demo = Pair(models[TARGET], models[DRAFT])

@@ -21,7 +21,7 @@ from engine_adapter.engines.local import (
     PromptLookup,
     SamplerChain,
 )
-from engine_adapter.engines.local.rehearsal import fault, on_meta
+from engine_adapter.engines.local.rehearsal import NoHostNumbers, fault, on_meta
 from engine_adapter.routes import LocalRoute
 
 SHAPE = {
@@ -62,6 +62,8 @@ def test_no_step_reads_a_value(family: str, method: str, sampling: str) -> None:
         drafter = METHODS[method](model)
         loop = DraftVerify(model, drafter, Fixed(k), batch=batch, capacity=300, end_tokens=(2, 3))
         with torch.inference_mode():
+            loop.step(k, SAMPLINGS[sampling])
+        with torch.inference_mode(), NoHostNumbers():
             for _ in range(2):
                 draft, result, _ = loop.step(k, SAMPLINGS[sampling])
                 loop._texts.grew(200)
@@ -80,6 +82,8 @@ def test_no_step_of_a_real_shape_reads_a_value(shape: str, method: str) -> None:
     for k in (0,) if method == "none" else (1, 4, 8):
         loop = DraftVerify(pair.target, drafter, Fixed(k), batch=2, capacity=300)
         with torch.inference_mode():
+            loop.step(k, SamplerChain())
+        with torch.inference_mode(), NoHostNumbers():
             results = [loop.step(k, sampling)[1] for sampling in SAMPLINGS.values()]
         assert {one.tokens.device.type for one in results} == {"meta"}
 
@@ -91,12 +95,29 @@ class Elsewhere(tiny_heads.HiddenStateHead):
         return super()._logits(texts) + torch.zeros(8, SHAPE["vocab_size"])
 
 
+class Made(tiny_heads.HiddenStateHead):
+    """A head that makes a tensor of the host's numbers on the device."""
+
+    def _logits(self, texts: Any) -> torch.Tensor:
+        return super()._logits(texts) * torch.tensor([2.0], device=texts.tokens.device)
+
+
+class Sent(tiny_heads.HiddenStateHead):
+    """A head that sends a tensor of the host to the device."""
+
+    def _logits(self, texts: Any) -> torch.Tensor:
+        return super()._logits(texts) * torch.ones(1).to(texts.tokens.device)
+
+
 @pytest.mark.parametrize(
     ("head", "named"),
     [
         (tiny_heads.reading, "item"),
         (lambda model: Elsewhere(tiny_heads.maps(model)), "device"),
         (tiny_heads.DraftModelTree, "meta"),
+        (lambda model: tiny_heads.ListingHead(tiny_heads.maps(model)), "copies a list"),
+        (lambda model: Made(tiny_heads.maps(model)), "tensor copies a list"),
+        (lambda model: Sent(tiny_heads.maps(model)), "another device"),
         (lambda _model: 1 / 0, "ZeroDivisionError"),
     ],
 )
