@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from engine_adapter.engines.local.attention import grouped
 from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.kv_cache import KeyValueCache, check_supported
 
@@ -73,14 +74,15 @@ class CachedModel:
             lambda _module, _args, output: hidden.append(output.last_hidden_state)
         )
         try:
-            logits = self.model(
-                input_ids=tokens,
-                position_ids=positions,
-                attention_mask=torch.where(seen, self._seen, self._barred)[:, None],
-                past_key_values=self.cache,
-                use_cache=True,
-                logits_to_keep=keep,
-            ).logits
+            with grouped(self.model):
+                logits = self.model(
+                    input_ids=tokens,
+                    position_ids=positions,
+                    attention_mask=torch.where(seen, self._seen, self._barred)[:, None],
+                    past_key_values=self.cache,
+                    use_cache=True,
+                    logits_to_keep=keep,
+                ).logits
         finally:
             hook.remove()
         return Pass(logits, hidden[0])

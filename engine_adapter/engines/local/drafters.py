@@ -165,5 +165,8 @@ def lower_layers(model: Any, layers: int) -> Any:  # Any: transformers ships no 
     tensors = [*model.parameters(), *model.buffers()]
     shallow = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
     shallow.base_model.layers = shallow.base_model.layers[:layers]
-    shallow.config.get_text_config(decoder=True).num_hidden_layers = layers
+    config = shallow.config.get_text_config(decoder=True)
+    config.num_hidden_layers = layers
+    if getattr(config, "layer_types", None):  # transformers' own caches have an entry for each
+        config.layer_types = config.layer_types[:layers]
     return shallow

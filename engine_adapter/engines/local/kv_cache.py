@@ -41,6 +41,10 @@ class KeyValueCache:
         """Make the next pass write to `slots`, (batch, tokens), and read the first `window`."""
         self._slots, self._window = slots, window
 
+    def get_seq_length(self, _layer: int = 0) -> int:
+        """Return 0: transformers 5.0 asks, and each pass gives its positions and mask itself."""
+        return 0
+
     def move(self, taken: Tensor, to: Tensor) -> None:
         """Copy the slots `taken`, (batch, tokens), to the slots `to`; all are read first."""
         self.tensor[:, :, self._rows, to] = self.tensor[:, :, self._rows, taken]
