@@ -29,7 +29,7 @@ class SchemaValidity:
     """
 
     name = "json-schema"
-    version = "5"
+    version = "6"
     metric = "schema_validity"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.SCHEMA})
 

@@ -36,6 +36,7 @@ _ACTION = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """Calls as agents write them that are prompted by ReAct."""
+_NOTHING = ("none", "null", "n/a")
 _NAMES = ("name", "tool", "tool_name", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input")
 """Keys of a call in JSON; those of OpenAI, Llama, LangChain and Anthropic."""
@@ -58,6 +59,23 @@ class WrittenCall:
     name: str
     arguments: Mapping[str, Any]  # Any: JSON values
     id: str | None = None
+    text: str | None = None
+    """The input, if it is a plain text and not named arguments."""
+
+    def named(self, parameters: Mapping[str, Any]) -> "WrittenCall":  # Any: JSON values
+        """Return the call with its text as a tool's only parameter, or its only required one.
+
+        `parameters` is the tool's schema. Without a text or such a parameter, the call stays as is.
+        """
+        properties = parameters.get("properties") or {}
+        required = parameters.get("required") or ()
+        names = required if len(required) == 1 else tuple(properties)
+        if self.text is None or len(names) != 1:
+            return self
+        schema = properties.get(names[0])
+        is_text = not isinstance(schema, dict) or schema.get("type", "string") == "string"
+        value = self.text if is_text else _plain_value(self.text)
+        return WrittenCall(self.name, {names[0]: value}, self.id)
 
 
 def calls_in_text(text: str) -> tuple[WrittenCall, ...]:
@@ -92,11 +110,10 @@ def _calls_within(text: str) -> tuple[WrittenCall, ...]:
     named = [(m["name"], _tagged(m["arguments"])) for m in _FUNCTION_TAG.finditer(text)]
     named += [(m["name"], m["arguments"].strip()) for m in _NAMED.finditer(text)]
     named += [(m["name"], _keyed(m["arguments"] or "")) for m in _KEYED.finditer(text)]
-    named += [(m["name"], _fenceless(m["arguments"])) for m in _ACTION.finditer(text)]
-    if named:
-        return tuple(
-            call for name, given in named if (call := json_call({"name": name, "arguments": given}))
-        )
+    actions = [_action(m["name"], _fenceless(m["arguments"])) for m in _ACTION.finditer(text)]
+    if named or actions:
+        made = [json_call({"name": name, "arguments": given}) for name, given in named]
+        return tuple(call for call in made + actions if call)
     quoted = [value for m in _MARKED.finditer(text) for value in _literal(m["call"])]
     return tuple(_json_within(text)) or _calls_of(quoted) or _python_within(text)
 
@@ -115,6 +132,17 @@ def _keyed(arguments: str) -> dict[str, object]:
 def _fenceless(arguments: str) -> str:
     """Return an agent's JSON without the fence of a code block around it."""
     return arguments.strip("* \n").removeprefix("```json").strip("` \n")
+
+
+def _action(name: str, given: str) -> WrittenCall | None:
+    """Return an agent's call, whose input is JSON or a plain text; `None` for no action."""
+    if name.lower() in _NOTHING:
+        return None
+    call = json_call({"name": name, "arguments": "" if given.lower() in _NOTHING else given})
+    if call is not None or given.startswith("{"):
+        return call
+    text = _plain_value(given)
+    return WrittenCall(name, {}, text=text if isinstance(text, str) else given)
 
 
 def _plain_value(text: str) -> object:

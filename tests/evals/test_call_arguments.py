@@ -165,3 +165,23 @@ def test_redacted_arguments_leave_an_answer_unscored(generation_of: Any) -> None
         None,
         "a redacted value cannot be held against the schema",
     )
+
+
+@pytest.mark.parametrize(
+    ("required", "value"), [([], 0.0), (["query", "days"], 0.0), (["query"], 1.0)]
+)
+def test_an_agents_plain_input_is_the_only_required_argument(
+    generation_of, required, value
+) -> None:
+    """Of a tool with several parameters, none of them alone required, it fits none."""
+    properties = {"query": {"type": "string"}, "days": {"type": "integer"}}
+    parameters = {"type": "object", "properties": properties, "required": required}
+    content = Content(
+        output_messages=json.dumps(
+            [{"role": "assistant", "parts": [text("Action: search\nAction Input: Paris")]}]
+        ),
+        tool_definitions=json.dumps([{"name": "search", "parameters": parameters}]),
+    )
+    score = SchemaValidity().score(generation_of(content=content))
+    assert score is not None
+    assert score.value == value

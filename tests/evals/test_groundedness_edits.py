@@ -142,6 +142,12 @@ def test_citations_change_nothing_alone(score) -> None:
         "Silent… Most people say that prisoners of war built it.",
         "Silent on this, but prisoners of war built it.",
         "Not stated. It was built by Danish prisoners of war.",
+        "Most guests describe it as gloomy, but the passages do not say so.",
+        "Danish prisoners of war built it, though this is not stated in the passages.",
+        "Danish prisoners built it in 1911; the passages do not give the year.",
+        "It was built by prisoners of war (the passages do not mention this).",
+        "The museum was designed by Arne Holm, which is not mentioned in the passages.",
+        "Most sources say a whaler paid for it and the passages do not say otherwise.",
     ],
 )
 def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
@@ -149,6 +155,42 @@ def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
     found = score(answer)
     assert found.label != "refusal"
     assert len(found.spans or ()) == 2
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "The year it was built, however, is not mentioned.",
+        "When it was built, the passages do not say.",
+        "The museum is mentioned, but the passages do not say who built it.",
+        "It is unclear who built it, as the passages do not say.",
+        "The designer is unknown, and the passages do not name anyone.",
+        "You asked who built it, but the passages do not say.",
+        "The passages describe the museum, but they do not say who built it.",
+        "I looked through all of them, but the passages do not say.",
+    ],
+)
+def test_what_only_introduces_a_refusal_is_no_claim(score, refusal) -> None:
+    """It stays one sentence, which declines."""
+    assert score(refusal).label == "refusal"
+    assert len(score(refusal).spans or ()) == 1
+
+
+@pytest.mark.parametrize("refusal", ["Silent on this.", "The passages do not say.", "Not stated."])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Most visitors describe the building as very old.",
+        "Some say the museum is haunted.",
+        "It is usually described as a lively place.",
+        "Locals call it a great place.",
+        "It is commonly believed to be a church.",
+    ],
+)
+def test_what_others_say_beside_a_refusal_is_unsupported(score, refusal, claim) -> None:
+    """Nobody of whom the passages tell says it."""
+    assert score(f"{refusal} {claim}").label == "unsupported"
+    assert score(f"{refusal} {claim}", context=f"{PASSAGE} {claim}").label == "supported"
 
 
 @pytest.mark.parametrize(
@@ -242,6 +284,21 @@ def test_short_answers_in_other_languages_are_told(text, is_other) -> None:
         ("Closed on Mondays", True),
         ("Marta Lindqvist", True),
         ("rivaroxaban tablets", True),
+        ("Nur mit Karte", False),
+        ("Keine Karten", False),
+        ("Voranmeldung erforderlich", False),
+        ("Geöffnet ab 9 Uhr", False),
+        ("Solo contanti", False),
+        ("Espèces uniquement", False),
+        ("Apenas dinheiro", False),
+        ("Alleen contant", False),
+        ("Solo artist", True),
+        ("Han Solo", True),
+        ("Leonardo da Vinci", True),
+        ("Van der Waals forces", True),
+        ("Uma Thurman", True),
+        ("Wolfgang Schmidt", True),
+        ("Non-smoking area", True),
     ],
 )
 def test_a_few_words_of_another_language_stay_unscored(score, answer, is_read) -> None:

@@ -204,6 +204,35 @@ def test_calls_are_found_between_markers_and_in_prose(text, calls) -> None:
     assert calls_in_text(text) == (WrittenCall("f", {"a": 1}),) * calls
 
 
+@pytest.mark.parametrize(
+    ("text", "reference", "value"),
+    [
+        ("Action: search\nAction Input: weather in Paris\nObservation: none", "string", 1.0),
+        ('Action: search\nAction Input: "weather in Paris"', "string", 1.0),
+        ("Action: search\nAction Input: weather in Rome", "string", 0.0),
+        ("Action: search\nAction Input: 42", "integer", 1.0),
+        ("Action: search\nAction Input: forty", "integer", 0.0),
+    ],
+)
+def test_an_agents_plain_input_is_the_only_argument(generation_of, text, reference, value) -> None:
+    """Of the tool's schema, or of the wanted call without one."""
+    wanted = 42 if reference == "integer" else "weather in Paris"
+    parameters = {"type": "object", "properties": {"query": {"type": reference}}}
+    tool = {"name": "search", "parameters": parameters}
+    for tools in ([tool], []):
+        call = {"name": "search", "arguments": {"query": [wanted]}}
+        rule = {"kind": "tool_calls", "calls": [call], "tools": tools}
+        assert judged(generation_of, rule, text)[0] == value
+
+
+@pytest.mark.parametrize(
+    "given", ["Action: None\nAction Input: None", "Action: f\nAction Input: {a"]
+)
+def test_no_action_is_no_call(given) -> None:
+    """Neither is one with broken JSON."""
+    assert calls_in_text(given) == ()
+
+
 def test_calls_come_from_the_answers_parts(generation_of) -> None:
     """`tool_call` parts of the output messages are the calls, whatever the text says."""
     parts = [

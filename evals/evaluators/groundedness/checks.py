@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.features import SentenceReading
+from evals.evaluators.groundedness.hearsay import HEARSAY
 
 ABSENT = 0.69
 """For a number, or a cited passage, that does not exist."""
@@ -26,10 +27,17 @@ _LEFT_OUT = 8.0
 def excess(readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
     """Return each sentence's minimum log-odds above the threshold; −∞ if no check found anything.
 
+    `readings` are all of one answer.
+
     The checks are needed because the forests learned from long answers, in which few numbers are
     wrong: an unexplained number that no passage contains must count all the same.
     """
-    return np.array([_excess(reading) for reading in readings], dtype=np.float64)
+    declines = any(reading.sentence.is_refusal for reading in readings)
+    found = [
+        max(_excess(reading), CONTRADICTION if declines and _is_hearsay(reading) else -np.inf)
+        for reading in readings
+    ]
+    return np.array(found, dtype=np.float64)
 
 
 def _excess(reading: SentenceReading) -> float:
@@ -40,6 +48,19 @@ def _excess(reading: SentenceReading) -> float:
     affirmed = values["splice_dropped_negation"] > _LEFT_OUT and not values["negators"]
     contradicts = spliced or affirmed or reading.other_units or reading.other_bounds
     return CONTRADICTION if contradicts or _is_strange(reading) else -np.inf
+
+
+def _is_hearsay(reading: SentenceReading) -> bool:
+    """Return whether a sentence says what unnamed others say, in words that no passage has.
+
+    Beside "the passages do not say", such a sentence admits that it comes from elsewhere.
+    """
+    sentence = reading.sentence
+    match = HEARSAY.search(sentence.text)
+    if match is None or sentence.is_refusal:
+        return False
+    start, end = sentence.start + match.start(), sentence.start + match.end()
+    return any(token.end <= start or token.start >= end for token in reading.absent)
 
 
 def _is_strange(reading: SentenceReading) -> bool:

@@ -45,7 +45,7 @@ class Groundedness:
     """
 
     name = "lexical-support"
-    version = "10"
+    version = "11"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 

@@ -40,9 +40,18 @@ _OF_BOTH = frozenset(
     ]
 )
 """English function words that other languages have too."""
-_NAME_PARTS = "al da de dei del della den der di do dos du el la las le les los son van von"
+_NAME_PARTS = """
+al da dal dalla de dei del della den der des di do dos du el elle la las le les los sia solo son uma
+van von
+"""
 _IN_NAMES = frozenset(_NAME_PARTS.split())
 """Function words that names begin with."""
+_ENDING = re.compile(
+    r".{3,}(?:lich|liche|lichen|ivo|iva|ción|cion|mente|ado|ados|adas|ido|idos|idas|ero|eros|euse"
+    r"|ités?|ées?|zione|zioni|iamo|ità|mento|mentos|menti|ção|ções|ência|tijd|lijk|eerd)"
+)
+"""Words with an ending of other languages with Latin letters; only a few are English."""
+_GERMAN_NOUN = re.compile(r".{4,}(?:ung|ungen|keit|heit|schaft)")
 _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained and measured on"
 
 
@@ -52,8 +61,8 @@ def why_unreadable(text: str, is_known: Callable[[str], bool] = lambda _: False)
     It can be judged if at least half of its letters are in English sentences. Of a few words,
     English or one for whose stem `is_known`, such as a word of the passages, must be one.
     """
-    if _has_no_known_word(text, is_known):
-        return _NOT_ENGLISH
+    if (is_other := _few_words_are_foreign(text, is_known)) is not None:
+        return _NOT_ENGLISH if is_other else None
     every = foreign = 0
     for match in _SENTENCE.finditer(text[:_READ_CHARACTERS]):
         count = sum(map(len, _LETTERS.findall(match.group())))
@@ -84,12 +93,39 @@ def is_foreign(sentence: str) -> bool:
     return 2 * unknown >= len(others)
 
 
-def _has_no_known_word(text: str, is_known: Callable[[str], bool]) -> bool:
-    """Return whether a few words, names aside, are words of no language that can be judged."""
+def _few_words_are_foreign(text: str, is_known: Callable[[str], bool]) -> bool | None:
+    """Return whether a few words are of another language; `None` if they do not tell.
+
+    Those of the passages are not. Names tell nothing.
+    """
     written = _LETTERS.findall(text[:_READ_CHARACTERS])
-    if not 1 < len(written) < _SHORT or not any(word.islower() for word in written[1:]):
+    if not 1 < len(written) < _SHORT:
+        return None
+    readable = [_is_english(word) or is_known(form_of(word).stem) for word in written]
+    if all(readable):
         return False
-    return not any(_is_english(word) or is_known(form_of(word).stem) for word in written)
+    foreign = [_marks_another(written, at) for at in range(len(written))]
+    pairs = zip(readable, foreign, strict=True)
+    others = sum(is_known_word and not is_other for is_known_word, is_other in pairs)
+    if sum(foreign) > others:
+        return True
+    return None if any(readable) or not any(word.islower() for word in written[1:]) else True
+
+
+def _marks_another(written: Sequence[str], at: int) -> bool:
+    """Return whether a word is a function word, or has an ending, of another language."""
+    word = written[at].lower()
+    if word in STOP_WORDS and word not in _OF_BOTH:
+        return False
+    if _GERMAN_NOUN.fullmatch(word) and form_of(word).stem not in _known():
+        return True
+    if written[at] != word and at > 0:
+        return False
+    if word in FOREIGN_FUNCTION_WORDS - _OF_BOTH:
+        return len(word) > 1 and _is_function_word(written, at)
+    if written[at] != word and _begins_a_name(written, at):
+        return False
+    return _ENDING.fullmatch(word) is not None and form_of(word).stem not in _known()
 
 
 def _is_english(word: str) -> bool:
@@ -105,6 +141,8 @@ def _is_function_word(written: Sequence[str], at: int) -> bool:
         return False
     if len(word) == 1:
         return written[at] == word
+    if len(written) < _SHORT and word in _IN_NAMES and _leads_to_a_name(written, at):
+        return False
     return (at == 0 and word not in _IN_NAMES) or not _begins_a_name(written, at)
 
 
@@ -117,6 +155,12 @@ def _is_accented(word: str) -> bool:
 def _begins_a_name(written: Sequence[str], at: int) -> bool:
     """Return whether a word is capitalized like the next one, as in `Las Vegas`."""
     return at + 1 < len(written) and written[at][0].isupper() and written[at + 1][0].isupper()
+
+
+def _leads_to_a_name(written: Sequence[str], at: int) -> bool:
+    """Return whether a name follows, also behind other words that names begin with."""
+    following = next((w for w in written[at + 1 :] if w.lower() not in _IN_NAMES), "")
+    return following[:1].isupper()
 
 
 def _known() -> frozenset[str]:

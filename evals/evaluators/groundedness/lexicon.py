@@ -160,7 +160,10 @@ había hanno ihr ihre ist jede jeder kann keine keinen können lo lui mais mehr 
 mucho même nach nessun noch nous nur où oder ohne oui outro parce però perché peut peuvent più
 plusieurs pode podem porque puede pueden quando quanto questa questo qué quién sabe se seine selon
 sehr ser seu sia siempre sin sind sobre sont sua tem toda todas todo todos tous tout toute toutes
-très tutti unter voir wenn wer wie wurde wurden zum zur zwischen él uma um si
+très tutti unter voir wenn wer wie wurde wurden zum zur zwischen él uma um si ab alle alleen anche
+apenas ausser bereits dal dalla dalle dès geen gibt hasta immer jusqu nei nella nelle nessuna ningún
+nooit nunca nuovo pendant personne rien sauf sem senza seulement sempre senão solamente solo
+soltanto somente sólo só sind täglich tutte uhr uniquement vanaf vers zonder
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
 """Function words of other European languages."""

@@ -1,7 +1,10 @@
 """Separate refusals ("the passages do not say") from claims in the same sentence."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
+
+from evals.evaluators.groundedness.hearsay import HEARSAY
 
 REFUSAL = re.compile(
     r"\b(?:(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|not possible to)\s+"
@@ -25,7 +28,9 @@ REFUSAL = re.compile(
 )
 _JOINT = re.compile(
     r"(?:[,;:]|\s[-–—])\s+|(?<=\w)[–—](?=\w)|\s+(?=\()"
-    r"|\s+(?=(?:but|yet|however|although|though|whereas|while)\s)",
+    r"|\s+(?=(?:but|yet|however|although|though|whereas|while)\s)"
+    r"|\s+(?=and\s+(?:the|these|those|none of the)\s+(?:\w+\s+)?"
+    r"(?:passages?|context|documents?|texts?|sources?|articles?)\b)",
     re.IGNORECASE,
 )
 _ADVERSATIVE = re.compile(
@@ -39,6 +44,24 @@ _DEPENDENT = re.compile(
     r"|without|by|from|see|e\.g|i\.e|therefore|thus|hence|i|we|please|unable|cannot|making|leaving)\b",
     re.IGNORECASE,
 )
+_STATES_NOTHING = re.compile(
+    r"\A(?:(?:it|this|that)(?:'s|’s| is| was| remains)\s+(?:not|im?possible|hard|difficult)"
+    r"|there|when|where|how|why|what|after|before|until|once|unless|beyond|besides|apart|aside|you"
+    r"|i'm|i’m|no|none|nobody|nothing|the (?:exact|precise|specific|actual|full))\b"
+    r"|\b(?:unknown|unclear|uncertain|unspecified|unnamed|mention(?:s|ed)?|discuss(?:es|ed)?"
+    r"|list(?:s|ed)|cover(?:s|ed)|describe[sd])\b",
+    re.IGNORECASE,
+)
+"""A first clause that says nothing but what the passages have or lack."""
+_JOINED = re.compile(
+    r"(?:but|yet|still|nevertheless|nonetheless|although|though|whereas|and|however)\b|\(",
+    re.IGNORECASE,
+)
+"""Beginning of a clause before which a whole clause stands."""
+_WITHOUT_SUBJECT = re.compile(
+    r"(?:is|are|was|were|do|does|did|has|have|never|can|could)\b", re.IGNORECASE
+)
+"""Beginning of a refusal whose subject stands in the clause before it."""
 _CONCESSIVE = re.compile(r"(?:while|although|though|even though|despite)\b", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information|question"
@@ -64,10 +87,10 @@ def claims_beside(text: str, start: int, end: int) -> list[int]:
         return []
     joints = [m.end() for m in _JOINT.finditer(text, start, end) if start < m.end() < end]
     bounds = [start, *joints, end]
-    kinds = [
-        _is_claim(text[a:b], text[start:end], is_first=at == 0)
-        for at, (a, b) in enumerate(pairwise(bounds))
-    ]
+    clauses = [text[a:b] for a, b in pairwise(bounds)]
+    kinds = [_is_claim(c, text[start:end], is_first=at == 0) for at, c in enumerate(clauses)]
+    if kinds[0] is not True and _states_before_refusal(clauses):
+        kinds[0] = True
     cuts, last = [], kinds[0]
     for at, kind in zip(joints, kinds[1:], strict=True):
         if kind is not None and last is not None and kind != last:
@@ -87,6 +110,26 @@ def _is_claim(clause: str, sentence: str, *, is_first: bool) -> bool | None:
     if lead is None and (_DEPENDENT.match(rest) or (is_first and not _CONCESSIVE.match(sentence))):
         return False if is_first and _ABOUT.search(rest) else None
     return True if len(re.findall(r"\w+", rest)) >= _FEWEST_WORDS else None
+
+
+def _states_before_refusal(clauses: Sequence[str]) -> bool:
+    """Return whether the first clause claims something, and a refusal of its own follows.
+
+    So it is in "Many say it is old, but the passages do not mention it", and not in "The year it
+    was built, however, is not mentioned".
+    """
+    first, *others = clauses
+    refusing = next((clause for clause in others if REFUSAL.search(clause)), None)
+    if refusing is None or REFUSAL.search(first) or _DEPENDENT.match(first):
+        return False
+    if HEARSAY.search(first):
+        return True
+    joined = _JOINED.match(refusing)
+    is_subject = _WITHOUT_SUBJECT.match(refusing[joined.end() :].lstrip() if joined else refusing)
+    is_whole = joined is not None or first.rstrip()[-1:] in ";–—" or _VERB.search(first)
+    says_nothing = _ABOUT.search(first) or _STATES_NOTHING.search(first)
+    is_long = len(re.findall(r"\w+", first)) >= _FEWEST_WORDS
+    return bool(is_long and is_whole and not is_subject and not says_nothing)
 
 
 def _is_aside(clause: str) -> bool:

@@ -35,11 +35,15 @@ def arguments(generation: Generation) -> RuleResult | None:
         unread = _MARKERS.search(text) is not None and not calls_in_text(text)
         return RuleResult(0.0, "a tool call in the text cannot be read") if unread else None
     tools = {_name(tool): tool for tool in _tools(content.tool_definitions if content else None)}
-    for call in calls:
-        tool = tools.get(call.name)
+    for written in calls:
+        tool = tools.get(written.name)
         if tool is None:
-            return RuleResult(0.0, f"{call.name} is no tool that was offered")
-        wrong = faults(tool.get("parameters") or {}, dict(call.arguments))
+            return RuleResult(0.0, f"{written.name} is no tool that was offered")
+        parameters = tool.get("parameters") or {}
+        call = written.named(parameters)
+        if call.text is not None and parameters:
+            return RuleResult(0.0, f"{call.name}: the arguments are a text: {call.text!r:.60}")
+        wrong = faults(parameters, dict(call.arguments))
         if wrong:
             require_unredacted(wrong)
             return RuleResult(0.0, f"{call.name}: {'; '.join(fault.message for fault in wrong)}")

@@ -85,6 +85,9 @@ def _problem(call: WrittenCall, wanted: WantedCall, tool: JsonObject | None) -> 
         return f"wanted a call of {wanted.name}, got {call.name}"
     parameters = (tool or {}).get("parameters", {})
     properties = parameters.get("properties", {})
+    call = call.named(parameters if tool else _parameters(wanted))
+    if call.text is not None:
+        return f"{wanted.name}: its arguments are a text, {short(call.text)}"
     for key in parameters.get("required", ()):
         if key not in call.arguments:
             return f"{wanted.name}: {key} is missing"
@@ -95,6 +98,15 @@ def _problem(call: WrittenCall, wanted: WantedCall, tool: JsonObject | None) -> 
             return f"{wanted.name}: {key} is {problem}"
     missing = wanted.arguments.keys() - call.arguments.keys() - wanted.optional
     return f"{wanted.name}: {min(missing)} is missing" if missing else None
+
+
+def _parameters(wanted: WantedCall) -> JsonObject:
+    """Return a schema of a call's arguments that tells texts from other values."""
+    types = {
+        name: {"type": "string" if any(isinstance(v, str) for v in accepted) else "any"}
+        for name, accepted in wanted.arguments.items()
+    }
+    return {"properties": types}
 
 
 def _value_problem(value: object, accepted: Sequence[object], schema: JsonObject) -> str | None:
