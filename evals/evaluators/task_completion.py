@@ -59,7 +59,7 @@ class TaskCompletion:
         So those answers are scored again on a machine that has a sandbox. The first call in a
         process tries to start one.
         """
-        return "4" if sandbox.why_not() is None else "4+restricted"
+        return "5" if sandbox.why_not() is None else "5+restricted"
 
     def score(self, generation: Generation) -> Score | None:
         """Compare the answer with its reference."""

@@ -148,6 +148,7 @@ def test_citations_change_nothing_alone(score) -> None:
         "It was built by prisoners of war (the passages do not mention this).",
         "The museum was designed by Arne Holm, which is not mentioned in the passages.",
         "Most sources say a whaler paid for it and the passages do not say otherwise.",
+        "It comes with a glass roof, which the documents don't mention.",
     ],
 )
 def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
@@ -168,6 +169,8 @@ def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
         "You asked who built it, but the passages do not say.",
         "The passages describe the museum, but they do not say who built it.",
         "I looked through all of them, but the passages do not say.",
+        "While I would like to help, the passages do not say who built it.",
+        "The passages mention the opening, but not who designed it; this is not stated.",
     ],
 )
 def test_what_only_introduces_a_refusal_is_no_claim(score, refusal) -> None:
@@ -184,6 +187,8 @@ def test_what_only_introduces_a_refusal_is_no_claim(score, refusal) -> None:
         "Some say the museum is haunted.",
         "It is usually described as a lively place.",
         "Locals call it a great place.",
+        "Many loyal customers complain about the lid.",
+        "Reviewers rate it as noisy.",
         "It is commonly believed to be a church.",
     ],
 )
@@ -292,7 +297,10 @@ def test_short_answers_in_other_languages_are_told(text, is_other) -> None:
         ("Espèces uniquement", False),
         ("Apenas dinheiro", False),
         ("Alleen contant", False),
+        ("Zwei Jahre Garantie", False),
+        ("Precio no indicado", False),
         ("Solo artist", True),
+        ("chili con carne", True),
         ("Han Solo", True),
         ("Leonardo da Vinci", True),
         ("Van der Waals forces", True),

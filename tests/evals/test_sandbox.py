@@ -235,8 +235,8 @@ def test_without_bubblewrap_code_is_refused_with_how_to_install_it(
         assert isinstance(evaluator._runner, RestrictedRunner)
         evaluator.close()
         assert [(s.value, s.unscored_reason, s.version) for s in scores] == [
-            (1.0, None, "4+restricted"),
-            (None, f"the program imports a module: needs a sandbox; {INSTALL}", "4+restricted"),
+            (1.0, None, "5+restricted"),
+            (None, f"the program imports a module: needs a sandbox; {INSTALL}", "5+restricted"),
         ]
     finally:
         sandbox.why_not.cache_clear()

@@ -4,12 +4,13 @@ import re
 
 _SAY = (
     r"(?:says?|said|tells?|believes?|thinks?|describes?|considers?|regards?|claims?|agrees?|credits?"
-    r"|holds?|argues?|suggests?|assumes?|calls?|sees?|attributes?|maintains?|trace|date|place)"
+    r"|holds?|argues?|suggests?|assumes?|calls?|sees?|attributes?|maintains?|rates?|reports?|finds?"
+    r"|notes?|trace|date|place|complain|recommend|praise|warn|swear|insist)"
 )
 _OTHERS = (
     r"(?:people|experts?|historians?|scholars|researchers|scientists|specialists|locals|observers"
     r"|critics|commentators|visitors|tourists|travell?ers|residents|sources|authorities|accounts"
-    r"|fans|folks|users|reviewers|others|legend|tradition|rumou?r)"
+    r"|fans|folks|users|owners|buyers|customers|reviewers|others|legend|tradition|rumou?r)"
 )
 _ADVERB = (
     r"(?:widely|generally|commonly|usually|often|popularly|typically|traditionally|frequently)"
@@ -19,7 +20,7 @@ _TOLD = (
     r"|credited|attributed|seen|understood)"
 )
 HEARSAY = re.compile(
-    rf"\b(?:(?:most|many|some|several|few|other)(?:\s+(?:\w+\s+)?{_OTHERS})?|{_OTHERS})"
+    rf"\b(?:(?:most|many|some|several|few|other)(?:\s+\w+){{0,2}}?|{_OTHERS})"
     rf"\s+(?:\w+ly\s+|(?:would|will|do|often|have)\s+)*{_SAY}\b"
     rf"|\b{_ADVERB}\s+{_TOLD}\b|\b{_TOLD}\s+{_ADVERB}\b"
     r"|\bit(?:'s|’s| is)\s+(?:said|believed|thought|known|rumou?red)\b"

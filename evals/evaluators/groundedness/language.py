@@ -47,7 +47,7 @@ van von
 _IN_NAMES = frozenset(_NAME_PARTS.split())
 """Function words that names begin with."""
 _ENDING = re.compile(
-    r".{3,}(?:lich|liche|lichen|ivo|iva|ción|cion|mente|ado|ados|adas|ido|idos|idas|ero|eros|euse"
+    r".{3,}(?:lich|liche|lichen|ivo|iva|ción|cion|mente|ado|ados|adas|ato|ati|ido|idos|idas|ero|eros|euse"
     r"|ités?|ées?|zione|zioni|iamo|ità|mento|mentos|menti|ção|ções|ência|tijd|lijk|eerd)"
 )
 """Words with an ending of other languages with Latin letters; only a few are English."""
@@ -105,8 +105,10 @@ def _few_words_are_foreign(text: str, is_known: Callable[[str], bool]) -> bool |
     if all(readable):
         return False
     foreign = [_marks_another(written, at) for at in range(len(written))]
-    pairs = zip(readable, foreign, strict=True)
-    others = sum(is_known_word and not is_other for is_known_word, is_other in pairs)
+    others = sum(
+        readable[at] and not foreign[at] and word.lower() not in _OF_BOTH
+        for at, word in enumerate(written)
+    )
     if sum(foreign) > others:
         return True
     return None if any(readable) or not any(word.islower() for word in written[1:]) else True

@@ -163,7 +163,9 @@ sehr ser seu sia siempre sin sind sobre sont sua tem toda todas todo todos tous 
 très tutti unter voir wenn wer wie wurde wurden zum zur zwischen él uma um si ab alle alleen anche
 apenas ausser bereits dal dalla dalle dès geen gibt hasta immer jusqu nei nella nelle nessuna ningún
 nooit nunca nuovo pendant personne rien sauf sem senza seulement sempre senão solamente solo
-soltanto somente sólo só sind täglich tutte uhr uniquement vanaf vers zonder
+soltanto somente sólo só sind täglich tutte uhr uniquement vanaf vers zonder zwei drei vier fünf
+sechs acht neun zehn deux trois quatre cinq tres cuatro cinco ocho quattro cinque otto dois três
+quatro twee drie vijf zes
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
 """Function words of other European languages."""

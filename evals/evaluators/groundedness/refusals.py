@@ -53,6 +53,12 @@ _STATES_NOTHING = re.compile(
     re.IGNORECASE,
 )
 """A first clause that says nothing but what the passages have or lack."""
+_INTRODUCES = re.compile(
+    r"(?:while|although|though|even though)\s+(?:i|we)\b"
+    r"|not\s+(?:who|what|when|where|how|why|which)\b",
+    re.IGNORECASE,
+)
+"""What the answerer would like to do, or what else the passages lack."""
 _JOINED = re.compile(
     r"(?:but|yet|still|nevertheless|nonetheless|although|though|whereas|and|however)\b|\(",
     re.IGNORECASE,
@@ -68,6 +74,7 @@ _ABOUT = re.compile(
     r"|answer|provided|given|based|sorry|unfortunately)\b",
     re.IGNORECASE,
 )
+_PRONOUN = re.compile(r"(?:it|he|she|they|these|those)\s+\w", re.IGNORECASE)
 _ASIDE = re.compile(r"\(([^()]*)\)[\s.!?,;]*")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|can|could|will|would|may|might|must|should"
@@ -107,6 +114,8 @@ def _is_claim(clause: str, sentence: str, *, is_first: bool) -> bool | None:
         return True if _is_aside(clause) else None
     lead = _ADVERSATIVE.match(clause)
     rest = clause[lead.end() :] if lead else clause
+    if _INTRODUCES.match(rest):
+        return None
     if lead is None and (_DEPENDENT.match(rest) or (is_first and not _CONCESSIVE.match(sentence))):
         return False if is_first and _ABOUT.search(rest) else None
     return True if len(re.findall(r"\w+", rest)) >= _FEWEST_WORDS else None
@@ -120,13 +129,15 @@ def _states_before_refusal(clauses: Sequence[str]) -> bool:
     """
     first, *others = clauses
     refusing = next((clause for clause in others if REFUSAL.search(clause)), None)
-    if refusing is None or REFUSAL.search(first) or _DEPENDENT.match(first):
+    opens = _DEPENDENT.match(first) or _INTRODUCES.match(first)
+    if refusing is None or opens or REFUSAL.search(first):
         return False
     if HEARSAY.search(first):
         return True
     joined = _JOINED.match(refusing)
     is_subject = _WITHOUT_SUBJECT.match(refusing[joined.end() :].lstrip() if joined else refusing)
-    is_whole = joined is not None or first.rstrip()[-1:] in ";–—" or _VERB.search(first)
+    has_verb = _PRONOUN.match(first) or _VERB.search(first)
+    is_whole = joined is not None or first.rstrip()[-1:] in ";–—" or has_verb
     says_nothing = _ABOUT.search(first) or _STATES_NOTHING.search(first)
     is_long = len(re.findall(r"\w+", first)) >= _FEWEST_WORDS
     return bool(is_long and is_whole and not is_subject and not says_nothing)
