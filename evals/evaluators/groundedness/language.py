@@ -58,8 +58,8 @@ _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained a
 def why_unreadable(text: str, is_known: Callable[[str], bool] = lambda _: False) -> str | None:
     """Return why an answer's language prevents judging it; `None` if it can be judged.
 
-    It can be judged if at least half of its letters are in English sentences. Of a few words,
-    English or one for whose stem `is_known`, such as a word of the passages, must be one.
+    It can be judged if at least half of its letters are in English sentences. A few words can be
+    if no more mark another language than are English or, such as words of the passages, `is_known`.
     """
     if (is_other := _few_words_are_foreign(text, is_known)) is not None:
         return _NOT_ENGLISH if is_other else None
