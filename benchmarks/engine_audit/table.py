@@ -49,7 +49,7 @@ def _releases(results: Sequence[Result]) -> Iterator[str]:
 def _rows(found: Mapping[Cell, Result], engine: str, release: str, method: str) -> Iterator[str]:
     for in_flight in IN_FLIGHT:
         cells = [Cell(engine, release, method, name, in_flight) for name in GRID]
-        if not any(cell in found for cell in cells):
+        if all(cell.unavailable for cell in cells):
             continue
         texts = [_text(cell, found.get(cell)) for cell in cells]
         yield f"| {engine} {release}, `{method}` | {in_flight} | {' | '.join(texts)} |"
