@@ -126,8 +126,8 @@ def _make_group(group: Path, kind: str) -> Path:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove a control group; retry for about 1 s while its last process exits."""
-    for _ in range(200):
+    """Remove a control group; retry for about 10 s while its last process exits."""
+    for _ in range(2000):
         try:
             group.rmdir()
         except FileNotFoundError:
