@@ -71,7 +71,10 @@ def test_prices_of_a_rollout_file_become_money_in_its_verdict(
     assert (pool["cohort"], rag["cohort"], pool["currency"]) == (None, "rag", "EUR")
     assert (pool["n"], pool["left_out"], pool["in_flight"]) == (PROMPTS, 0, 1.0)
     assert pool["lower"] < pool["difference"] < pool["upper"]
-    assert pool["difference"] == pytest.approx(pool["candidate"] - pool["baseline"])
+    # Each number is rounded to eight significant digits.
+    rounding = 1e-7 * max(pool["candidate"], pool["baseline"])
+    apart = pool["candidate"] - pool["baseline"]
+    assert pool["difference"] == pytest.approx(apart, abs=rounding)
     (finding,) = verdict["findings"]
     assert finding["estimate"] == pytest.approx(pool["candidate"] / pool["baseline"])
     assert "Cost in EUR per million output tokens, with 1 requests in flight per route" in printed
