@@ -5,8 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -76,8 +77,8 @@ def watch(  # noqa: PLR0913  # one argument an option
         if policy is not None:
             policies.by_name(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
-            pace = _Pace(every_s, wait_s)
-            chosen = _policy(client, rollout, policy, None if once else pace)
+            wait = None if once else _Wait(every_s, wait_s)
+            chosen = _policy(client, rollout, policy, wait)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
 
             def register() -> None:
@@ -89,7 +90,7 @@ def watch(  # noqa: PLR0913  # one argument an option
                 result: StepResult | None = watcher.catch_up()
             else:
                 with _shown(chosen, dry_run=dry_run, quiet=as_json) as show:
-                    result = _until_stopped(register, watcher, pace, show)
+                    result = _until_stopped(register, watcher, _Wait(every_s, wait_s), show)
     if result is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
@@ -101,33 +102,45 @@ def watch(  # noqa: PLR0913  # one argument an option
     raise typer.Exit(EXIT[result.watch.outcome])
 
 
-class _Pace(NamedTuple):
+@dataclass(slots=True)
+class _Wait:
+    """The wait for a first answer, which begins with the first failure."""
+
     every_s: float
-    wait_s: float
-    """Seconds of failures without any first answer after which the error is raised."""
+    """Seconds between tries."""
+    longest_s: float
+    _until_s: float | None = None
+
+    def is_over(self) -> bool:
+        """Return whether a failure now is one too many."""
+        if self._until_s is None:
+            self._until_s = time.monotonic() + self.longest_s
+        return time.monotonic() >= self._until_s
+
+    def __str__(self) -> str:
+        return f"waiting up to {self.longest_s:g} s"
 
 
-def _policy(client: Client, rollout: str, given: str | None, pace: _Pace | None) -> Policy:
+def _policy(client: Client, rollout: str, given: str | None, wait: _Wait | None) -> Policy:
     """Return the policy to watch by; wait for a collector that does not answer."""
-    last_s: float | None = None
+    told = False
     while True:
         try:
             return policy_for(client, rollout, given).policy
         except ClientError as exc:
-            if pace is None or (last_s is not None and time.monotonic() >= last_s):
+            if wait is None or wait.is_over():
                 raise
-            if last_s is None:
-                last_s = time.monotonic() + pace.wait_s
-                typer.echo(f"waiting up to {pace.wait_s:g} s: {exc}", err=True)
-            time.sleep(pace.every_s)
+            if not told:
+                typer.echo(f"{wait}: {exc}", err=True)
+            told = True
+            time.sleep(wait.every_s)
 
 
 def _until_stopped(
-    register: Callable[[], None], watcher: Watcher, pace: _Pace, show: Show
+    register: Callable[[], None], watcher: Watcher, wait: _Wait, show: Show
 ) -> StepResult | None:
     """Watch until SIGINT or SIGTERM; retry while the collector does not answer."""
     stopped, result, registered = threading.Event(), None, False
-    last_s: float | None = None
     with _stopping(stopped):
         while not stopped.is_set():
             try:
@@ -139,17 +152,11 @@ def _until_stopped(
                 if result.more:
                     continue
             except ClientError as exc:
-                # From the first answer on: how long that took is no part of the wait.
-                last_s = time.monotonic() + pace.wait_s if last_s is None else last_s
-                if result is None and time.monotonic() >= last_s:
+                if result is None and wait.is_over():
                     raise
-                tries = (
-                    f"waiting up to {pace.wait_s:g} s"
-                    if result is None
-                    else f"trying again every {pace.every_s:g} s"
-                )
+                tries = wait if result is None else f"trying again every {wait.every_s:g} s"
                 show(result, f"{tries}: {exc}")
-            stopped.wait(pace.every_s)
+            stopped.wait(wait.every_s)
     return result
 
 
