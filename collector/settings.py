@@ -44,7 +44,7 @@ class Settings:
     )
     grpc_port: int | None = variables.setting(
         "DRAFTGATE_GRPC_PORT",
-        "Port of OTLP over gRPC; 0 takes a free one, `off` serves no gRPC.",
+        "Port of OTLP over gRPC; 0 takes a free one. The variable may also be `off`: no gRPC.",
         variables.port_or_off,
         4317,
     )
