@@ -12,6 +12,7 @@ import sysconfig
 from pathlib import Path
 
 from commands import run
+from engine_environments import make
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
@@ -28,8 +29,7 @@ def python_of(name: str) -> Path:
     python = folder / "bin" / "python"
     if not _ready(folder, pins):
         shutil.rmtree(folder, ignore_errors=True)
-        run(sys.executable, "-m", "venv", str(folder))
-        run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(pins))
+        make(folder, "--no-deps", "-r", str(pins))
         if pins.parent == METRICS:
             _add_draftgate(python)
         _mark(folder, pins)
