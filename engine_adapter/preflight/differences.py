@@ -18,7 +18,9 @@ _MEANT: dict[Change, tuple[str, ...]] = {
     Change.PREFIX_CACHE: ("prefix_cache",),
     Change.ATTENTION_KERNEL: (),
 }
-"""The checks that the change itself makes differ; the first of them must differ."""
+"""The checks that the change itself makes differ; the first of them must differ.
+
+For a quantization, another number format is enough."""
 
 
 class _Aspect(NamedTuple):
@@ -53,7 +55,7 @@ def of_change(
         if values[0] != values[1] and aspect.check not in meant:
             yield _difference(aspect, values, change)
         elif values[0] == values[1] and aspect.check in meant[:1]:
-            yield from _absent(aspect, values[0], change)
+            yield from _absent(aspect, baseline, candidate, change)
     yield from _drafts(baseline, candidate, change)
     yield from _parameters(baseline, candidate, change)
 
@@ -85,12 +87,17 @@ def _unseen(
     )
 
 
-def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[PreflightFinding]:
+def _absent(
+    aspect: _Aspect, baseline: ArmFacts, candidate: ArmFacts, change: Change
+) -> Iterator[PreflightFinding]:
+    formats = {baseline.probe.dtype, candidate.probe.dtype} - {None}
+    if change is Change.QUANTIZATION and len(formats) > 1:
+        return
     if change is not Change.SPECULATION:  # `_drafts` checks whether the candidate speculates
         yield error(
             "change_absent",
             f"the change is {change.value}, but the arms' {aspect.words} are the same",
-            evidence=_shown(value),
+            evidence=_shown(aspect.of(baseline)),
             fix="check the candidate's flags, or name another `change:`",
         )
 

@@ -369,6 +369,14 @@ def test_arms_differ_in_the_change_alone(
     assert set(found) & names == alike
 
 
+def test_a_narrower_number_format_is_a_quantization(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """Even of the same, unquantized weights."""
+    target = local(random_pair["target"])
+    assert check(tmp_path, target, target | {"dtype": "bfloat16"}, change="quantization") == (0, {})
+
+
 def test_a_draft_swap_needs_drafts_on_both_arms(
     random_pair: dict[str, Path], tmp_path: Path
 ) -> None:
