@@ -21,6 +21,7 @@ DOCUMENT: Final = ROOT / "docs" / "engine-audit.md"
 _BEGIN: Final = "<!-- made by python -m benchmarks.engine_audit: {} -->"
 _END: Final = "<!-- end -->"
 _QUIET: Final = re.compile("^sampled answers, pooled: quiet over (?!0 tokens)")
+_POOLED: Final = re.compile("^(greedy|sampled) answers, pooled: ")
 _CODES: Final = {words: code for words, (code, _) in FAULTS.items()}
 
 
@@ -38,7 +39,7 @@ def filled(text: str, results: Sequence[Result]) -> str:
 
 def _releases(results: Sequence[Result]) -> Iterator[str]:
     found = {one.cell: one for one in results}
-    yield f"| | In flight | {' | '.join(DECODINGS[name].words for name in GRID)} |"
+    yield f"| Engine, release, method | In flight | {' | '.join(DECODINGS[name].words for name in GRID)} |"
     yield f"|---|---|{'---|' * len(GRID)}"
     for engine, releases in RELEASES.items():
         for release in sorted(releases, key=_number):
@@ -92,7 +93,7 @@ def _patches(results: Sequence[Result]) -> Iterator[str]:
             yield (
                 f"| `{cell.patch}` | {cell.engine} {cell.release} | "
                 f"{DECODINGS[cell.decoding].words} | {_outcome(one)} | {_rate(one)} | {one.pairs} "
-                f"| {(one.words or '').removesuffix(': pass')} |"
+                f"| {_finding(one)} |"
             )
 
 
@@ -106,8 +107,14 @@ def _real(results: Sequence[Result]) -> Iterator[str]:
             yield (
                 f"| {cell.engine} {cell.release}, `{cell.method}` | {patch} | "
                 f"{DECODINGS[cell.decoding].words} | {one.outcome} | {_rate(one)} | "
-                f"{_speed(one)} | {one.pairs} | {one.words} |"
+                f"{_speed(one)} | {one.pairs} | {_finding(one)} |"
             )
+
+
+def _finding(one: Result) -> str:
+    """Return the finding's words without those that the row's other cells and the page hold."""
+    words = _POOLED.sub("", one.words or "").removesuffix(f": {one.outcome}")
+    return words.replace(", an alarm at 100)", ")")
 
 
 def _number(release: str) -> tuple[int, ...]:
