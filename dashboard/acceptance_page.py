@@ -40,11 +40,11 @@ def show(client: Client, source: Source, zone: ZoneInfo | None = None) -> None:
         st.header("By cohort and position", anchor="cohorts")
         drafts = stored.verdict.drafts_by_load if cohort is None else ()
         acceptance.show(narrowed(stored.verdict.acceptance, cohort), drafts)
-    st.header("What it depends on", anchor="profile")
+    st.header("By request", anchor="profile")
     _show_profile(client, source, overview, cohort)
     st.header("Over time", anchor="time")
     _show_time(client, source, overview, cohort, zone)
-    st.header("What it is worth", anchor="advice")
+    st.header("Advice", anchor="advice")
     advice.show(client, source, overview, cohort)
 
 
@@ -94,7 +94,7 @@ def _show_time(
     buckets = client.timeseries(overview.rollout, step=step, cohort=cohort, counts_only=True)
     moments = acceptance_profile.over_time(buckets, cohort)
     if not moments:
-        st.html(markup.note("The candidate reported no drafted tokens."))
+        st.html(markup.note("The candidate reported no draft tokens."))
         return
     table = reading.newest_of(client, reading.stamp(source.address, overview), cohort)
     seen = acceptance_profile.deployments(table)

@@ -80,7 +80,10 @@ def _sidebar() -> None:
         st.html(markup.facts([("Collector", source.from_environment().address)]))
         sign_in.sign_out()
         st.html(
-            markup.note("Every number is the gate's or the collector's; this page only formats it.")
+            markup.note(
+                "The gate and the collector compute every number; pages only format them. "
+                "Light or dark: menu ⋮, top right."
+            )
         )
 
 

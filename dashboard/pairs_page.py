@@ -37,9 +37,10 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     st.html(markup.title("Pairs", overview.rollout))
     if not (overview.baseline_generations and overview.candidate_generations):
         states.one_arm(overview)
-    cohort = address.narrow(
-        "Cohort", "cohort", overview.cohorts, of=overview.rollout, every="All cohorts"
-    )
+    with st.container(horizontal=True, key="cohort"):
+        cohort = address.narrow(
+            "Cohort", "cohort", overview.cohorts, of=overview.rollout, every="All cohorts"
+        )
     filters = st.container(horizontal=True, key="filters")
     beside, place = st.columns([1, 4])
     with beside, st.container(key="beside"):
@@ -71,13 +72,10 @@ def _list(
     wanted = PairFilter(cohort, kind, metric, text)
     page = _page()
     found = pair_list.find(table, wanted, page)
-    regressed = words.count(pair_list.regressions(table, wanted))
-    st.html(
-        markup.note(
-            f"{words.counted(found.pairs, 'pair')}, regressions first: in {regressed} the "
-            "candidate scored lower."
-        )
-    )
+    lower = pair_list.regressions(table, wanted)
+    place = f"in {words.count(lower)}, listed first," if lower else "in none"
+    pairs = words.counted(found.pairs, "pair")
+    st.html(markup.note(f"{pairs}; {place} the candidate scored lower."))
     if not found.lines:
         return None
     key = _choose(found.lines)
@@ -199,9 +197,10 @@ def _page() -> int:
 
 def _page_buttons(found: pair_list.FilteredPage, page: int) -> None:
     last = found.first + len(found.lines)
-    st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
-    with st.container(horizontal=True):
+    shown = f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"
+    with st.container(horizontal=True, vertical_alignment="center", key="turn"):
         _turn("◀ Previous", "page", str(page), is_there=page > 0)
+        st.html(markup.note(shown), width="content")
         _turn("Next ▶", "page", str(page + 2), is_there=last < found.pairs)
 
 

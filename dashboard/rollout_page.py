@@ -60,6 +60,7 @@ def _show_rollout(
     if stored is not None:
         verdict_banner.show(stored, overview)
         cohorts.show(stored.verdict, rollout)
+        verdict_banner.show_reasons(stored.verdict.reasons)
         verdict_banner.show_provenance(stored, zone)
         looks.show(stored.verdict)
         if stored.verdict.family is not None:

@@ -37,12 +37,12 @@ _ORDERS: Mapping[str, Callable[[RolloutOverview], int]] = {
 }
 _VERDICTS: Mapping[str, Outcome | None] = {
     **{words.OUTCOME_WORDS[outcome]: outcome for outcome in Outcome},
-    "None yet": None,
+    "No verdict": None,
 }
 _COLUMNS = (
     TableColumn("Rollout", "and its cohorts"),
     TableColumn("Verdict", "and what decided it"),
-    TableColumn("Complete pairs", "generations a side", number=True),
+    TableColumn("Complete pairs", "generations per arm", number=True),
     TableColumn("Worst cohort", "and its worst cell"),
     TableColumn("End-to-end time", "candidate ÷ baseline", number=True),
     TableColumn("Quality", "candidate − baseline", number=True),
@@ -80,7 +80,7 @@ def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     refreshing.every(
         REFRESH, source, lambda: _table(client, source, _Filters(text, verdict), order)
     )
-    if address.ticked("What does not pair", "unpaired"):
+    if address.ticked("Unpaired generations", "unpaired"):
         unpaired.show(client, _zone)
 
 

@@ -38,11 +38,11 @@ def refused(source: Source, error: ClientError) -> None:
         markup.panel(
             "The collector refuses this dashboard's key",
             [
-                f"Asked: {source.address}",
+                f"Collector: {source.address}",
                 str(error),
                 (
                     f"Pages need a key with the scope read, in {KEY_VARIABLE}; to show answers, "
-                    "also content; to turn the switch, also admin. Make one on the machine "
+                    "also content; to set the switch, also admin. Make one on the machine "
                     "that has the collector's database, and start the dashboard with it:"
                 ),
             ],
@@ -77,7 +77,7 @@ def unreachable(source: Source, error: ClientError) -> None:
         markup.panel(
             "The collector does not answer",
             [
-                f"Tried: {source.address}",
+                f"Collector: {source.address}",
                 str(error),
                 f"Start it, or start the dashboard with another {elsewhere}; then press Refresh.",
             ],

@@ -76,7 +76,7 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     chosen = _choose_filters(overview)
     if chosen is None:
         return
-    if address.ticked("What is different about the slow requests", "slow", of=overview.rollout):
+    if address.ticked("How slow requests differ", "slow", of=overview.rollout):
         _compare_slow(client, reading.stamp(source.address, overview), chosen, zone)
     newest = list(filter(chosen.keeps, client.newest(RECENT, overview.rollout)))
     beside, place = st.columns([1, 4])

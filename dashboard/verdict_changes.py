@@ -51,7 +51,7 @@ def about(before: Verdict, after: Verdict) -> Iterator[str]:
     if before.policy_hash == after.policy_hash:
         yield "Both were made under the same policy."
     else:
-        yield "The policy is not the same: margins or cells moved between them."
+        yield "The policies differ in margins or cells."
     pairs = " → ".join(words.count(verdict.pairs) for verdict in (before, after))
     same = before.data_hash == after.data_hash
     yield f"{'The same data' if same else 'Not the same data'}: {pairs} pairs."

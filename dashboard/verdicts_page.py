@@ -133,7 +133,7 @@ def _show_changes(
 ) -> None:
     others = [stored for stored in history if stored.id != chosen.id]
     if not others:
-        st.html(markup.note("There is only one verdict, so there is nothing to compare it with."))
+        st.html(markup.note("This rollout has only one verdict: nothing to compare."))
         return
     earlier = [s for s in others if s.posted_unix_ns <= chosen.posted_unix_ns]
     later = [s for s in others if s.posted_unix_ns > chosen.posted_unix_ns]
@@ -144,7 +144,8 @@ def _show_changes(
     if not changed:
         st.html(markup.note("No finding differs."))
         return
-    caption = f"{words.counted(len(changed), 'finding')} differ, changed outcomes first"
+    differing = words.counted(len(changed), "differing finding")
+    caption = f"{differing}, changed outcomes first"
     st.html(markup.table(caption, _CHANGES, map(_change, changed), fit="cards"))
 
 

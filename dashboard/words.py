@@ -162,8 +162,8 @@ def headline(finding: Finding) -> str:
             return f"{what} needs {count(finding.n_needed)} more pairs"
         return f"{what}: {_UNDECIDED.get(finding.reason, 'undecided')}"
     is_within = "within" if finding.outcome is Outcome.PASS else "beyond"
-    shown = _shown(finding.estimate, finding)
-    return f"{what} is {shown}, {is_within} its margin of {margin(finding)}"
+    shown, allowed = (_shown(value, finding) for value in (finding.estimate, finding.margin))
+    return f"{what}: {shown}, {is_within} the margin of {allowed}"
 
 
 def with_estimate(finding: Finding) -> str:

@@ -11,12 +11,13 @@ from dashboard.charts import look
 
 
 def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
-    """Draw the acceptance rate, one bar per cohort, labelled with the acceptance length."""
+    """Draw the acceptance rate, one bar per cohort, labelled with the rate."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "series": series(item, acceptance),
             "rate": item.rate,
-            "text": f"{words.acceptance_rate(item.rate)} · {words.acceptance_length(item.length)}",
+            "text": words.acceptance_rate(item.rate),
+            "length": words.acceptance_length(item.length),
             "counts": words.draft_counts(item.accepted_tokens, item.draft_tokens, item.steps),
         }
         for item in acceptance
@@ -26,16 +27,18 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
         x=alt.X(
             "rate:Q",
             scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(title="accepted ÷ proposed draft tokens", format="%", tickCount=5),
+            axis=alt.Axis(title="accepted ÷ drafted tokens", format="%", tickCount=5),
         ),
         y=alt.Y("series:N", sort=[row["series"] for row in rows], title=None),
-        tooltip=look.tooltips(series="Cohort", text="Acceptance", counts="Counts"),
+        tooltip=look.tooltips(
+            series="Cohort", text="Acceptance rate", length="Acceptance length", counts="Counts"
+        ),
     )
     # The label of a long bar is drawn inside it: outside, it would leave the chart.
-    outside = base.transform_filter("datum.rate <= 0.6").mark_text(
+    outside = base.transform_filter("datum.rate <= 0.8").mark_text(
         align="left", dx=6, fontSize=12, color=look.NEUTRAL, aria=False
     )
-    inside = base.transform_filter("datum.rate > 0.6").mark_text(
+    inside = base.transform_filter("datum.rate > 0.8").mark_text(
         align="right", dx=-6, fontSize=12, color="#FFFFFF", aria=False
     )
     bars = base.mark_bar(color="#1F77AD", height=18)
@@ -55,7 +58,7 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Spec:
             ),
             scale=alt.Scale(nice=False, padding=14),
         ),
-        y=look.rate_axis("accepted ÷ proposed at the position"),
+        y=look.rate_axis("accepted ÷ drafted at the position"),
         color=look.series_colour("series", names),
     )
     points = base.mark_point(filled=True, size=70, opacity=1).encode(

@@ -32,7 +32,7 @@ def k_sweep(scope: ScopeAdvice) -> look.Spec:
     ]
     kinds = ["served now", "advised", "forecast", "longer than recorded"]
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("k:O", axis=alt.Axis(title="k: draft tokens a step", labelAngle=0))
+        x=alt.X("k:O", axis=alt.Axis(title="k: draft tokens per verify step", labelAngle=0))
     )
     y = look.around_one([row[end] for row in rows for end in ("time", "lower", "upper")])
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null").mark_rule(

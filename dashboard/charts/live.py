@@ -20,7 +20,7 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
     names = list(dict.fromkeys(row["cell"] for row in rows))
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("n:Q", axis=alt.Axis(title="pairs counted", format="~s")),
-        y=alt.Y("part:Q", axis=alt.Axis(title="log e, as a part of that needed", tickCount=6)),
+        y=alt.Y("part:Q", axis=alt.Axis(title="log e ÷ threshold", tickCount=6)),
         detail=["cell:N", "side:N"],
         tooltip=look.tooltips(cell="Cell", side="Evidence", n_text="n", text="log e"),
     )

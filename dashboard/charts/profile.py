@@ -33,7 +33,7 @@ def by_bucket(buckets: Sequence[AcceptanceBucket], title: str) -> look.Spec:
             sort=[row["bucket"] for row in rows],
             axis=alt.Axis(title=title, labelAngle=0, labelOverlap=True),
         ),
-        y=look.rate_axis("accepted ÷ proposed"),
+        y=look.rate_axis("accepted ÷ drafted"),
         tooltip=look.tooltips(
             bucket=title, text="Acceptance rate", length="Acceptance length", counts="Counts", n="n"
         ),
@@ -47,7 +47,9 @@ def per_step(steps: Sequence[StepCount]) -> look.Spec:
     """Draw how many verify steps accepted 0, 1, 2 … draft tokens."""
     rows = [{"accepted": s.accepted, "steps": s.steps, "text": words.count(s.steps)} for s in steps]
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("accepted:O", axis=alt.Axis(title="draft tokens accepted in a step", labelAngle=0)),
+        x=alt.X(
+            "accepted:O", axis=alt.Axis(title="draft tokens accepted per verify step", labelAngle=0)
+        ),
         y=alt.Y("steps:Q", axis=alt.Axis(title="verify steps", tickCount=5, format="~s")),
         tooltip=[
             alt.Tooltip("accepted:O", title="Accepted"),
@@ -78,7 +80,7 @@ def over_time(
     ]
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("at:T", axis=look.time_axis(zone)),
-        y=look.rate_axis("accepted ÷ proposed"),
+        y=look.rate_axis("accepted ÷ drafted"),
         tooltip=[
             alt.Tooltip("at:T", title="From", format="%d %b %H:%M"),
             *look.tooltips(text="Acceptance rate", length="Acceptance length", n="n"),

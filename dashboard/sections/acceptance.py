@@ -13,9 +13,9 @@ from evals.report.validity_words import load_words
 COLUMNS = (
     TableColumn("Cohort"),
     TableColumn("Arm"),
-    TableColumn("Acceptance rate", "accepted ÷ proposed", number=True),
+    TableColumn("Acceptance rate", "accepted ÷ drafted", number=True),
     TableColumn("Acceptance length", "bonus token included", number=True),
-    TableColumn("Counts behind them"),
+    TableColumn("Counts"),
     TableColumn("Generations", "counted", number=True),
     TableColumn("Excluded", "counts unusable", number=True),
 )
@@ -24,7 +24,7 @@ LOAD_COLUMNS = (
     TableColumn("In flight", number=True),
     TableColumn("Answers", "of the candidate", number=True),
     TableColumn("Without a draft", number=True),
-    TableColumn("Drafts a step", "of the others", number=True),
+    TableColumn("Draft tokens per step", "in the other answers", number=True),
 )
 
 

@@ -27,7 +27,7 @@ _COLUMNS = (
     TableColumn("Observed", "time of a token, candidate ÷ baseline", number=True),
     TableColumn("Predicted", "by acceptance and cost alone", number=True),
     TableColumn("k", "now → best", number=True),
-    TableColumn("Break-even", "tokens a step", number=True),
+    TableColumn("Break-even", "tokens per step", number=True),
     TableColumn("Wasted drafts", number=True),
     TableColumn("n", "pairs", number=True),
     TableColumn("Why"),

@@ -15,8 +15,8 @@ _COLUMNS = (
     TableColumn("Requests", number=True),
     TableColumn("Good", "within the bounds", number=True),
     TableColumn("Share", "good ÷ requests", number=True),
-    TableColumn("Good", "a second", number=True),
-    TableColumn("Output tokens", "a second", number=True),
+    TableColumn("Good", "per second", number=True),
+    TableColumn("Output tokens", "per second", number=True),
     TableColumn("In flight", "mean", number=True),
 )
 

@@ -23,7 +23,7 @@ def show(verdict: Verdict, rollout: str) -> None:
     """Draw a card per cohort, worst first, linked to the page filtered by it, and more answers."""
     by_cohort = worst_of_cohorts(verdict.findings)
     if by_cohort:
-        st.html(markup.heading("For whom? The deciding cells of each cohort, worst first", level=2))
+        st.html(markup.heading(f"For whom? {_order(verdict, by_cohort)}", level=2))
         st.html(
             markup.chips(
                 (worst.outcome, _card(cohort, worst, verdict.findings, rollout))
@@ -32,6 +32,14 @@ def show(verdict: Verdict, rollout: str) -> None:
         )
     if said := list(map(words.plain, _unsaid(verdict, by_cohort))):
         st.html(markup.bullets(said))
+
+
+def _order(verdict: Verdict, by_cohort: Mapping[str, Finding]) -> str:
+    """Return how the cards are sorted, and why some may be undecided on a pass."""
+    is_open = any(worst.outcome is Outcome.INCONCLUSIVE for worst in by_cohort.values())
+    if verdict.outcome is Outcome.PASS and is_open:
+        return "Cohorts, worst first; an undecided guard does not hold the release up"
+    return "Cohorts, worst first"
 
 
 def _unsaid(verdict: Verdict, by_cohort: Mapping[str, Finding]) -> Iterator[str]:

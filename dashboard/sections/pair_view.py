@@ -119,14 +119,14 @@ def _show_timelines(pair: Pair) -> None:
 
 def _streamed(side: Generation) -> str:
     arm = "?" if side.arm is None else side.arm.value
-    chunks = words.ABSENT if side.stream_chunks is None else words.count(side.stream_chunks)
-    gap = words.milliseconds(side.stream_max_gap_s)
-    said = f"{arm}: {chunks} chunks, longest wait {gap}"
+    sent = side.stream_chunks
+    chunks = "chunks not counted" if sent is None else words.counted(sent, "chunk")
+    said = f"{arm}: {chunks}, longest wait {words.milliseconds(side.stream_max_gap_s)}"
     spec = side.speculation
     if spec is None or spec.acceptance_histogram is None:
         return said
     counts = ", ".join(f"{j}: {words.count(n)}" for j, n in enumerate(spec.acceptance_histogram))
-    return f"{said}, verify steps by tokens accepted {counts}"
+    return f"{said}; verify steps by tokens accepted: {counts}"
 
 
 def _show_spans(client: Client, pair: Pair) -> None:

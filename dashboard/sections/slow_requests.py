@@ -64,7 +64,7 @@ def show(table: pa.Table, chosen: str, rollout: str, zone: ZoneInfo | None) -> N
     st.html(markup.note(_groups(found, requests, _METRICS[metric])))
     if found.differ:
         rows = [_row(one, found, zone) for one in found.differ]
-        title = "What is different about the slow requests"
+        title = "How slow requests differ"
         st.html(markup.table(title, _COLUMNS, rows, fit="cards"))
     st.html(markup.bullets(_remarks(found)))
 

@@ -52,10 +52,10 @@ def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) ->
             rows = [_row(event, zone) for event in log]
             st.html(markup.table("Newest first; never changed", _COLUMNS, rows, fit="cards"))
         else:
-            st.html(markup.note("Nobody ever set this switch."))
+            st.html(markup.note("This switch was never set."))
 
 
-@st.dialog("Turn the switch", width="medium")
+@st.dialog("Set the switch", width="medium")
 def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> None:
     st.html(markup.panel(_VERBS[wanted], [_WHAT_HAPPENS[wanted].format(rollout=f"“{rollout}”")]))
     if wanted is Switch.ON:
@@ -92,17 +92,17 @@ def _refused(source: Source, error: ClientError) -> None:
         raise error
     st.html(
         markup.panel(
-            "Not set: this dashboard's key may not turn switches",
+            "Not set: this dashboard's key may not set switches",
             [f"The key in {KEY_VARIABLE} lacks the scope admin. Nothing was changed.", str(error)],
             ["draftgate keys create dashboard --scope read --scope content --scope admin"],
         )
     )
-    st.html(markup.note(f"Asked: {source.address}"))
+    st.html(markup.note(f"Collector: {source.address}"))
 
 
 def _said(log: Sequence[SwitchState], zone: ZoneInfo | None) -> str:
     if not log:
-        return "Nobody ever set it, so a router sends every request to the baseline."
+        return "It was never set, so a router sends every request to the baseline."
     event = log[0]
     return f"Set by {event.who}, {words.moment(event.time_unix_ns, zone)}: {event.reason}"
 

@@ -27,7 +27,7 @@ def show(client: Client, zone: ZoneInfo | None) -> None:
         st.html(markup.note("All of the newest generations pair."))
         return
     rows = [_row(group, zone) for group in groups]
-    st.html(markup.table("What does not pair, of the newest generations", _COLUMNS, rows))
+    st.html(markup.table("Unpaired among the newest generations", _COLUMNS, rows))
 
 
 def _row(group: Unpaired, zone: ZoneInfo | None) -> list[TableCell]:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
+from collector.contract import Outcome, Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
 from evals.report.answers import need_lines, scope_lines
 from evals.report.findings_by_margin import worst_first
@@ -18,10 +18,11 @@ _REGISTERED = "Registered"
 
 
 def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
-    """Draw the outcome, the evidence needed and the reasons."""
+    """Draw the outcome and the evidence that is missing."""
     verdict = stored.verdict
-    st.html(markup.banner(verdict.outcome, headline(verdict), verdict.summary))
-    if said := list(map(words.plain, need_lines(verdict))):
+    first = headline(verdict)
+    st.html(markup.banner(verdict.outcome, first, verdict.summary))
+    if said := [words.plain(line) for line in need_lines(verdict) if line != first]:
         st.html(markup.bullets(said))
     if overview.last_end_unix_ns > stored.posted_unix_ns:
         st.html(
@@ -30,7 +31,6 @@ def show(stored: StoredVerdict, overview: RolloutOverview) -> None:
                 f"run “draftgate gate {words.argument(verdict.rollout)}” to decide again."
             )
         )
-    _show_reasons(verdict.reasons)
 
 
 def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
@@ -41,10 +41,11 @@ def show_provenance(stored: StoredVerdict, zone: ZoneInfo | None) -> None:
     st.html(markup.facts(shown))
 
 
-def _show_reasons(reasons: Sequence[str]) -> None:
+def show_reasons(reasons: Sequence[str]) -> None:
     """Draw the first reasons, worst first, and collapse the rest."""
     reasons = list(map(words.plain, reasons))
     if reasons:
+        st.html(markup.heading("Why? Worst first", level=2))
         st.html(markup.bullets(reasons[:REASONS_SHOWN]))
     if rest := reasons[REASONS_SHOWN:]:
         with st.expander(words.counted(len(rest), "more reason")):
@@ -61,7 +62,9 @@ def _history(verdict: Verdict) -> list[str]:
 
 
 def headline(verdict: Verdict) -> str:
-    """Name the deciding finding: the most important one with the verdict's outcome."""
+    """Say how many more prompts decide, or name the most important finding of this outcome."""
+    if verdict.outcome is Outcome.INCONCLUSIVE and verdict.prompts_needed is not None:
+        return need_lines(verdict)[0]
     deciding = [
         finding
         for finding in worst_first(verdict.findings)

@@ -71,7 +71,9 @@ def _bundle(client: Client, verdict: Verdict, given: bytes | None) -> bytes | st
     if again.data_hash != verdict.data_hash:
         return "The data has changed since: decide again, and take that verdict's bundle."
     if again.outcome is not verdict.outcome:
-        return "It was judged with an A/A control, which a page cannot name: use draftgate gate."
+        return (
+            "This verdict used an A/A control, which this page cannot choose: use draftgate gate."
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bundle.zip"
         bundles.write(path, inputs, again)

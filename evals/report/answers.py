@@ -44,7 +44,7 @@ def need_lines(verdict: Verdict) -> list[str]:
         lines.append(f"To prove what must pass: {_about(verdict.prompts_needed)}.")
     if verdict.prompts_needed_for_guards is not None:
         lines.append(
-            f"To decide every guard too: {_about(verdict.prompts_needed_for_guards)}; "
+            f"To decide every guard: {_about(verdict.prompts_needed_for_guards)}; "
             "an undecided guard does not hold a release up."
         )
     if (launches := verdict.launches_needed) is not None:

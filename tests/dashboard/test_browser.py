@@ -140,7 +140,7 @@ def test_a_page_recovers_when_its_collector_starts(
     with server.start(collector_url=silent, port=free_port()) as dashboard:
         go(page, dashboard.url)
         expect(page.get_by_role("heading", name="The collector does not answer")).to_be_visible()
-        expect(page.get_by_text(f"Tried: {silent}")).to_be_visible()
+        expect(page.get_by_text(f"Collector: {silent}")).to_be_visible()
         with serving(empty_database, port):
             page.get_by_role("button", name="Refresh").click()
             expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()

@@ -56,8 +56,8 @@ def test_a_hundred_thousand_pairs_are_explored(
     ):
         pairs = f"{dashboard}/pairs?rollout={FAILED.rollout}"
         go(page, pairs)
-        listed = page.get_by_text(f"{grouped} pairs, regressions first")
-        expect(listed).to_contain_text(f"in {worse} the candidate scored lower")
+        listed = page.get_by_text(f"{grouped} pairs; in {worse}, listed first")
+        expect(listed).to_contain_text("the candidate scored lower")
         expect(page.get_by_text(f"1–15 of {grouped}")).to_be_visible()
         page.get_by_role("radio", name="Regressed").click()
         expect(page.get_by_text(f"1–15 of {worse}")).to_be_visible()

@@ -125,7 +125,7 @@ def test_slow_requests_are_compared_with_the_rest(
     text = page()
     assert (
         "Of the newest 481 requests of the chosen cohort, arm and outcome, 50 are slow (End to end "
-        "≥ 3 406.7 ms) and 431 are the rest. What is different about the slow requests"
+        "≥ 3 406.7 ms) and 431 are the rest. How slow requests differ"
     ) in text
     assert "baseline arm 50 (100.0 %) 191 (44.3 %) +55.7 pp +38.0 pp to +63.1 pp" in text
     assert "No difference found: dimension language, start, prompt tokens" in text
@@ -145,7 +145,7 @@ def test_slow_requests_are_compared_with_the_rest(
     other = page(attribute="draftgate.route=")
     assert "This comparison ignores “Attribute contains”" in other
     assert counted(other) == 481
-    assert "What is different about the slow requests" not in page(slow="")
+    assert "How slow requests differ" not in page(slow="")
 
 
 def test_an_empty_collector_says_what_to_run(
@@ -165,7 +165,7 @@ def test_an_unreachable_collector_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     """A collector that does not answer is a designed state with its URL, not a traceback."""
     app = landing(monkeypatch, DRAFTGATE_COLLECTOR_URL="http://127.0.0.1:9")
     text = shown(app)
-    assert "The collector does not answer Tried: http://127.0.0.1:9" in text
+    assert "The collector does not answer Collector: http://127.0.0.1:9" in text
     assert "draftgate serve" in text
 
 
@@ -202,7 +202,7 @@ def test_the_verdict_names_what_decided(
     undecided = shown(rollout(monkeypatch, seeded_database, rollout="support-eagle-k6"))
     assert "? Inconclusive TTFT p99 over all cohorts needs 59 more pairs" in undecided
     failed = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
-    assert "Task completion in rag is −15.0 pp, beyond its margin of ≥ −2.0 pp" in failed
+    assert "Task completion in rag: −15.0 pp, beyond the margin of −2.0 pp" in failed
     assert "✕ rag 1 of 2 cells beyond margin" in failed
 
 

@@ -44,7 +44,7 @@ def test_the_worst_pairs_come_first(monkeypatch: pytest.MonkeyPatch, seeded_data
     rows = listed(app)
     assert len(rows) == 15
     assert rows[0] == "chat-002 0 chat ▼ task completion 1.000 → 0.250"
-    assert "240 pairs, regressions first: in 36 the candidate scored lower." in shown(app)
+    assert "240 pairs; in 36, listed first, the candidate scored lower." in shown(app)
     assert "1–15 of 240" in shown(app)
 
 
@@ -64,7 +64,7 @@ def test_each_filter_leaves_its_pairs(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str, query: dict[str, str], counted: str
 ) -> None:
     """Cohort, kind, metric and text narrow the list alone and together."""
-    assert f"{counted}, regressions first" in shown(pairs(monkeypatch, seeded_database, **query))
+    assert f"{counted}; in " in shown(pairs(monkeypatch, seeded_database, **query))
 
 
 def test_a_row_links_to_its_pair_and_keeps_the_choices(
@@ -263,6 +263,6 @@ def test_two_verdicts_are_compared_cell_by_cell(
         client.post_verdict(resting_on(client, failed))
     text = shown(rollout(monkeypatch, undecided_database, module="verdicts", rollout="support-k4"))
     assert "The verdict went from ✓ Pass to ✕ Fail." in text
-    assert "The policy is not the same" in text
-    changes = text[text.index("findings differ") :]
+    assert "The policies differ in margins or cells" in text
+    changes = text[text.index("differing findings") :]
     assert changes.index("✓ Pass → ✕ Fail") < changes.index("end to end geometric mean")
