@@ -23,7 +23,7 @@ def candidates(pairs: int | None = None) -> tuple[Candidate, ...]:
     full = pairs or FULL_PAIRS
     good = Candidate(
         name="good",
-        claim="drafts 4 tokens a step and keeps only what the target would have said",
+        claim="drafts 4 tokens per step and keeps only what the target would have said",
         rollout=_rollout(full),
     )
     broken = Candidate(

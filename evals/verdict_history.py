@@ -12,6 +12,7 @@ from collector.contract import (
     Verdict,
     VerdictHistory,
 )
+from collector.nouns import counted
 from evals.policy import Policy
 from evals.policy.registration import changes
 
@@ -130,11 +131,12 @@ def _earlier_words(earlier: Sequence[EarlierVerdict]) -> tuple[str, ...]:
     if not earlier:
         return ()
     named = [
-        f"{v.outcome} on {v.pairs:,} pairs under {v.policy_name} {v.policy_hash[:8]} ({v.id[:8]})"
+        f"{v.outcome} on {counted(v.pairs, 'pair')} under {v.policy_name} {v.policy_hash[:8]} "
+        f"({v.id[:8]})"
         for v in earlier[-_NAMED:]
     ]
     more = f"; {len(earlier) - _NAMED} before these" if len(earlier) > _NAMED else ""
-    return (f"{_counted(len(earlier), 'earlier verdict')}: {', '.join(named)}{more}.",)
+    return (f"{counted(len(earlier), 'earlier verdict')}: {', '.join(named)}{more}.",)
 
 
 def _rollout_words(
@@ -149,14 +151,10 @@ def _rollout_words(
     if policy.paired:
         remedy = f"Judge them together with `draftgate gate {pool}`, or watch one rollout instead"
     words = (
-        f"{_counted(len(rollouts), 'earlier rollout')} of the same candidate: "
+        f"{counted(len(rollouts), 'earlier rollout')} of the same candidate: "
         f"{', '.join(named)}{more}. The level {policy.alpha_pass:g} holds for one try. {remedy}."
     )
     return (words,)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _ordinal(number: int) -> str:

@@ -77,7 +77,7 @@ def test_prices_of_a_rollout_file_become_money_in_its_verdict(
     assert pool["difference"] == pytest.approx(apart, abs=rounding)
     (finding,) = verdict["findings"]
     assert finding["estimate"] == pytest.approx(pool["candidate"] / pool["baseline"])
-    assert "Cost in EUR per million output tokens, with 1 requests in flight per route" in printed
+    assert "Cost in EUR per million output tokens, with 1 request in flight per route" in printed
     labels = 'arm="candidate",cohort="",currency="EUR",rollout="r"'
     assert f"draftgate_rollout_cost_per_million_output_tokens{{{labels}}}" in metrics
     verified = draftgate("verify", str(bundle))

@@ -141,5 +141,5 @@ def _read_json(sent: bytes, coding: str, max_bytes: int) -> Any:  # Any: a JSON 
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
         reason = str(exc).encode(errors="replace").decode().splitlines() or ["nested too deeply"]
-        raise RequestError(f"the body is no JSON: {reason[0]}") from exc
+        raise RequestError(f"the body is not JSON: {reason[0]}") from exc
     return document

@@ -58,5 +58,5 @@ def _part(sent: Any, kind: type) -> Any:  # Any: a JSON value, and a part of a p
 
 def _unusable(cursor: str) -> RequestError:
     return RequestError(
-        f"after={cursor[:60]!r}: is no cursor; pass the `next` of the page before, or nothing"
+        f"after={cursor[:60]!r}: is not a cursor; pass the `next` of the page before, or nothing"
     )

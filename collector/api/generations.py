@@ -96,5 +96,5 @@ def list_generations(  # noqa: PLR0913  # one parameter per query parameter
 def _known(fields: Sequence[str]) -> tuple[str, ...]:
     for name in fields:
         if name not in NAMES:
-            raise RequestError(f"field={name[:60]!r}: is no field; known are {', '.join(NAMES)}")
+            raise RequestError(f"field={name[:60]!r}: is not a field; known are {', '.join(NAMES)}")
     return tuple(dict.fromkeys(fields)) or tuple(NAMES)

@@ -47,7 +47,7 @@ def _rfc3339(name: str, text: str) -> float:
         moment = datetime.fromisoformat(text.upper())
     except ValueError as exc:
         raise RequestError(
-            f"{name}={text[:60]!r}: is no time; wanted RFC 3339 with its offset, such as "
+            f"{name}={text[:60]!r}: is not a time; wanted RFC 3339 with its offset, such as "
             "2026-03-01T12:00:00Z, or Unix seconds"
         ) from exc
     return (moment - _EPOCH) / timedelta(seconds=1)

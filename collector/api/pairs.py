@@ -131,5 +131,5 @@ def _only(prompt_id: str | None, repeat: int | None) -> PairKey | None:
     if prompt_id is None or repeat is None:
         raise RequestError("prompt_id and repeat name a pair together: give both, or neither")
     if "\0" in prompt_id:
-        raise RequestError("prompt_id: holds the character 0, which no stored one does")
+        raise RequestError("prompt_id: holds the character U+0000, which no stored id has")
     return PairKey(prompt_id, repeat)

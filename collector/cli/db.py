@@ -15,6 +15,7 @@ from rich.table import Table
 from collector.cli.options import Database, open_store, seconds_of, usable
 from collector.client.command_line import fail
 from collector.errors import SettingsError
+from collector.nouns import counted
 from collector.settings import MIB, Settings, of_options
 from collector.store import Keep, Store, exists, retention, rollup_check, sizes
 from collector.store.reader import TableSize
@@ -71,8 +72,8 @@ def stats(
         typer.echo(json.dumps(document, indent=2))
         return
     _print_sizes(tables, size_bytes)
-    held = f"{len(days)} days, {days[0]} to {days[-1]}" if days else "no day"
-    typer.echo(f"holds {held}; {pending} rollup deltas wait to be folded")
+    held = f"{counted(len(days), 'day')}, {days[0]} to {days[-1]}" if days else "no day"
+    typer.echo(f"holds {held}; {counted(pending, 'pending rollup delta')}")
 
 
 @app.command()
@@ -83,8 +84,9 @@ def compact(database: Database = None) -> None:
     """
     with _existing(of_options(database_url=database)) as store:
         folded = _all(lambda: store.fold(at_most=_AT_ONCE))
-        counted = _all(lambda: store.count_pairs(at_most=_AT_ONCE))
-    typer.echo(f"folded {folded} rollup deltas; counted the pairs of {counted} generations")
+        paired = _all(lambda: store.count_pairs(at_most=_AT_ONCE))
+    deltas, generations = counted(folded, "rollup delta"), counted(paired, "generation")
+    typer.echo(f"folded {deltas}; counted the pairs of {generations}")
 
 
 @app.command()

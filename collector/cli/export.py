@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from collector.client import Client
 from collector.client.command_line import Collector, Database, one_line_errors
 from collector.errors import CollectorError
+from collector.nouns import counted
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -44,7 +45,7 @@ def export(  # one parameter per option
     """
     with one_line_errors(CollectorError), Client.opened(collector, database) as client:
         written = _with_bar(client, rollout, to, content=content, force=force)
-    typer.echo(f"{rollout}: {written:,} generations written to {to}")
+    typer.echo(f"{rollout}: {counted(written, 'generation')} written to {to}")
 
 
 def _with_bar(client: Client, rollout: str, to: Path, *, content: bool, force: bool) -> int:

@@ -45,7 +45,7 @@ def send_test(
     answers = asyncio.run(_send(found))
     for target, why_not in zip(found, answers, strict=True):
         signed = "signed" if target.secret is not None else "not signed"
-        took = "took it" if why_not is None else f"did not take it: {why_not}"
+        took = "accepted it" if why_not is None else f"did not accept it: {why_not}"
         typer.echo(f"{target.name} ({target.form}, {signed}) {took}")
     if any(answers):
         raise typer.Exit(1)

@@ -59,7 +59,7 @@ def serve(  # noqa: PLR0913  # one parameter per option
         bool,
         typer.Option(
             "--no-keys",
-            help="Require no API key from anyone who can reach it; it warns of that.",
+            help="Require no API key, even from other machines; a warning is logged.",
         ),
     ] = False,
     capture_content: Annotated[
@@ -130,7 +130,7 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
         typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.getsockname()[1]}")
     typer.echo(f"API described at {url}/docs")
     typer.echo(f"Keys: {'required' if settings.require_keys else 'not required'}")
-    content = "kept, redacted" if settings.capture_content else "dropped, numbers alone are kept"
+    content = "kept, redacted" if settings.capture_content else "dropped; only numbers are kept"
     typer.echo(f"Prompts and answers: {content}")
     if not native.is_compiled():
         typer.echo(
@@ -152,6 +152,6 @@ def _warn_if_exposed(settings: Settings) -> None:
     elif settings.tls_cert is None:
         _LOG.warning(
             "listening on %s without TLS: keys and spans can be read on the way; pass --tls-cert "
-            "and --tls-key, or stand a proxy with TLS in front",
+            "and --tls-key, or put a TLS proxy in front",
             settings.host,
         )

@@ -37,13 +37,13 @@ def unpaired(
     if as_json:
         typer.echo(json.dumps([to_document(group) for group in groups], indent=2))
     elif not groups:
-        typer.echo("all of the newest generations are sides of pairs")
+        typer.echo("all of the newest generations are paired")
     else:
         Console().print(_table(groups))
 
 
 def _table(groups: tuple[Unpaired, ...]) -> Table:
-    table = Table(title="Generations that do not pair", title_justify="left")
+    table = Table(title="Unpaired generations", title_justify="left")
     for name in ("Generations", "Rollout", "Arm", "Sender", "Why", "What to do", "A trace"):
         table.add_column(name, justify="right" if name == "Generations" else "left")
     for group in groups:

@@ -14,6 +14,7 @@ from collector.client.otlp_json import traces
 from collector.contract import AttributeValue, EngineSample, Generation, Span
 from collector.contract.span_json import span_from_document
 from collector.errors import ClientError
+from collector.nouns import counted
 
 _SPANS_A_POST: Final = 500
 
@@ -34,7 +35,7 @@ class TelemetryRequests(ApiResource):
         response = self._connection.send("POST", "/v1/traces", content=body, headers=headers)
         rejected, reason = self._partial_success(response)
         if rejected:
-            raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
+            raise ClientError(f"{response.url}: rejected {counted(rejected, 'span')}: {reason}")
 
     def post_generations(
         self,

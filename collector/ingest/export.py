@@ -34,6 +34,7 @@ from collector.ingest.admission import Room
 from collector.ingest.counters import Counters
 from collector.ingest.queue import Ingest
 from collector.ingest.signals import LOGS, DecodedBody, Signal, StoredBody, decode
+from collector.nouns import counted
 from collector.otlp import weight
 from collector.otlp.body import Encoding
 from collector.otlp.light_parts import WHOLE_BYTES, light_parts
@@ -248,7 +249,7 @@ def _without_scores(signal: Signal, batch: Batch, result: StoredBody) -> Decoded
             kept, StoredBody(0, result.ignored, result.rejected + count * (_MAY_NOT_JUDGE,))
         )
     return DecodedBody(
-        kept, result._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}")
+        kept, result._replace(warning=f"{counted(count, 'score')} not stored: {_MAY_NOT_JUDGE}")
     )
 
 

@@ -118,7 +118,7 @@ def _resources(body: bytes) -> list[ResourceItems]:
             for inside in [list(_fields(body, resource.inside, resource.end))]
         ]
     except _GarbledError as exc:
-        raise OtlpError("the body is no protobuf: truncated or garbled") from exc
+        raise OtlpError("the body is not protobuf: truncated or garbled") from exc
 
 
 def _scope(body: bytes, scope: _Field) -> ScopeItems:

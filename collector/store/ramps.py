@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from collector.contract import Outcome, RampChange, RampStep, RegisteredPolicy, Verdict
 from collector.errors import ConflictError
+from collector.nouns import counted
 from collector.store import policies, verdicts
 from collector.store.tables import generation as g
 from collector.store.tables import ramp_step as r
@@ -107,8 +108,8 @@ def _require_young(at: str, last: RampStep, verdict: Verdict, policy: Registered
     wanted = int(json.loads(policy.text).get("min_n", 1))
     if verdict.pairs < wanted:
         raise ConflictError(
-            f"{at} needs at least {wanted} pairs that arrived after the step, as the policy says; "
-            f"the verdict rests on {verdict.pairs}"
+            f"{at} needs at least {counted(wanted, 'pair')} that arrived after the step, as the "
+            f"policy says; the verdict rests on {verdict.pairs}"
         )
 
 

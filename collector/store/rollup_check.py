@@ -59,7 +59,7 @@ def differences(connection: StoreConnection) -> Iterator[Difference]:
     for rollout in sorted({*counted, *recounted}):
         here, there = counted.get(rollout, 0), recounted.get(rollout, 0)
         if here != there:
-            what = f"{here} pairs are counted, {there} are there"
+            what = f"the count says {here:,}, the rows say {there:,}"
             yield Difference(rollout, None, None, "pairs", None, what)
 
 

@@ -9,7 +9,7 @@ from dashboard import markup, words
 from dashboard.markup import TableCell, TableColumn
 from evals.report.sentinel_words import first_words
 
-TITLE = "Prompts asked again and again"
+TITLE = "Sentinels: greedy prompts that the run repeats"
 COLUMNS = (
     TableColumn("Prompt"),
     TableColumn("Arm", "and its launch"),

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from collector.nouns import counted
 from engine_adapter.errors import AdapterError
 from engine_adapter.preflight import PreflightFinding, Severity, examine
 from engine_adapter.run import rollout_file
@@ -62,6 +63,4 @@ def _print(found: Sequence[PreflightFinding]) -> None:
         console.print(f"  seen: {finding.evidence}", markup=False)
         console.print(f"  fix:  {finding.fix}", markup=False)
     counts = {kind: sum(f.severity is kind for f in found) for kind in Severity}
-    console.print(
-        ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items())
-    )
+    console.print(", ".join(counted(count, kind) for kind, count in counts.items()))

@@ -9,6 +9,7 @@ import typer
 
 from collector.client import Client
 from collector.client.command_line import Collector, Database
+from collector.nouns import counted
 from engine_adapter.cli.options import FAILED, UNDECIDED, RolloutName, usable
 from engine_adapter.router.drill import BOUND_S, DrillResult
 from engine_adapter.router.drill import drill as measure
@@ -73,8 +74,8 @@ def _in_words(found: DrillResult) -> str:
     else:
         text += f"The router was seen to obey {found.learnt_s:.3f} s after the flip.\n"
     text += (
-        f"In the {found.watched_s:g} s watched, {found.baseline_after} requests began at the "
-        f"baseline after that, {found.candidate_after} at the candidate since the flip.\n"
+        f"In the {found.watched_s:g} s watched, {counted(found.baseline_after, 'request')} began "
+        f"at the baseline after that, {found.candidate_after:,} at the candidate since the flip.\n"
     )
     if found.restored:
         text += "The switch is on again."

@@ -43,7 +43,7 @@ def promote(  # noqa: PLR0913  # one argument an option
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+        bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")
     ] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",

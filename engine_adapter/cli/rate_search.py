@@ -82,7 +82,7 @@ def _held(rollout: Rollout, policy: Policy) -> dict[Arm, Held]:
         with Client.from_environment(rollout.collector.url) as client:
             return held(load_evidence(client, rollout.rollout), policy)
     except ClientError as exc:
-        raise TelemetryError(f"{exc}; run again: what is stored is not asked twice") from exc
+        raise TelemetryError(f"{exc}; run again: stored answers are not requested again") from exc
     except EvalsError as exc:
         raise PolicyRegistrationError(f"--rates: {exc}") from exc
 

@@ -52,7 +52,7 @@ def route(
     ] = None,
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Describe in words what goes where, and end.")
+        bool, typer.Option("--check", help="Describe where requests go, and exit.")
     ] = False,
 ) -> None:
     """Mirror, split or switch off a candidate's traffic, behind one OpenAI-compatible address.

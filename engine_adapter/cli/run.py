@@ -21,6 +21,7 @@ from rich.progress import (
 )
 
 from collector.contract import Arm
+from collector.nouns import counted
 from engine_adapter.cli import registration
 from engine_adapter.cli.options import FAILED, CollectorUrl, Launch, UntilDecidedOptions, usable_run
 from engine_adapter.engines import EngineOpener
@@ -75,7 +76,7 @@ def run(  # noqa: PLR0913  # one argument an option
     budget: Annotated[
         str | None,
         typer.Option(
-            help="With --until-decided, the most to spend: a time such as 2h, 45m or 30s, or "
+            help="With --until-decided, the limit: a time such as 2h, 45m or 30s, or "
             "a number of pairs."
         ),
     ] = None,
@@ -198,10 +199,10 @@ def _as_json(rollout: Rollout, counts: RunCounts, decided: "Decided | None") -> 
 
 
 def _in_words(rollout: Rollout, counts: RunCounts, *, following: bool) -> str:
-    before = f" ({counts.resumed} were there already)" if counts.resumed else ""
+    before = f" ({counts.resumed:,} stored before)" if counts.resumed else ""
     first = (
-        f"{rollout.rollout}: {counts.generations} generations sent to {rollout.collector.url}"
-        f"{before}, {counts.failed} of them failed."
+        f"{rollout.rollout}: {counted(counts.generations, 'generation')} sent to "
+        f"{rollout.collector.url}{before}, {counts.failed:,} of them failed."
     )
     lines = [first]
     for lag, what in (

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from collector.nouns import counted
 from engine_adapter.cli import registration
 from engine_adapter.cli.options import CollectorUrl, usable_run
 from engine_adapter.cli.run import read_overridden, terminated_as_interrupted
@@ -31,7 +32,7 @@ def sweep(  # one argument per option
     k: Annotated[
         str | None,
         typer.Option(
-            help="Draft tokens a step, separated by commas, such as 0,2,4; 0 is an A/A "
+            help="Draft tokens per verify step, separated by commas, such as 0,2,4; 0 is an A/A "
             "control. Default: the file's candidate as it is."
         ),
     ] = None,
@@ -168,8 +169,8 @@ def _print(rows: list[Row], collector: str) -> None:
         "end to end ÷ baseline",
         "TTFT ÷ baseline",
         "acceptance",
-        "tokens a step",
-        "drafts a step",
+        "tokens per step",
+        "draft tokens per step",
     )
     for row in rows:
         table.add_row(
@@ -186,7 +187,7 @@ def _print(rows: list[Row], collector: str) -> None:
     console.print(table)
     failed = sum(row.failed for row in rows)
     if failed:
-        console.print(f"{failed} requests failed")
+        console.print(f"{counted(failed, 'request')} failed")
     for command in _following(rows):
         console.print(f"Next: draftgate {command} --collector {collector}", markup=False)
 

@@ -21,9 +21,7 @@ def switch(
     rollout: RolloutName,
     state: Annotated[
         Switch | None,
-        typer.Argument(
-            help="What to set it to. Default: show the switch and its newest ten events."
-        ),
+        typer.Argument(help="State to set. Default: show the switch and its newest ten events."),
     ] = None,
     reason: Annotated[
         str | None, typer.Option(help="Why, for the audit log; required to set it.")

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from collector.client import Client, ClientError
 from collector.contract import Finding, Outcome, Role, Verdict, to_document
+from collector.nouns import counted
 from engine_adapter.cli.options import UntilDecidedOptions
 from engine_adapter.errors import PolicyRegistrationError, RolloutFileError, TelemetryError
 from engine_adapter.run.look_plan import LookPlan, Looks, Step
@@ -153,7 +154,9 @@ class Judge:
         pairs = self._pairs(step)
         arms = "" if len(self._names) == 1 else f" of {_listed(step.arms)}"
         lasts = "" if pace_s is None else f", about {_duration(pairs * pace_s)}"
-        return f"next: {_named(step.looks, self._plan, 'to')}, {pairs:,} pairs{arms}{lasts}"
+        return (
+            f"next: {_named(step.looks, self._plan, 'to')}, {counted(pairs, 'pair')}{arms}{lasts}"
+        )
 
     @contextmanager
     def _collector(self) -> Iterator[Client]:
@@ -161,7 +164,9 @@ class Judge:
             with Client.from_environment(self._rollout.collector.url) as client:
                 yield client
         except ClientError as exc:
-            raise TelemetryError(f"{exc}; run again: what is stored is not asked twice") from exc
+            raise TelemetryError(
+                f"{exc}; run again: stored answers are not requested again"
+            ) from exc
         except EvalsError as exc:
             raise PolicyRegistrationError(f"--until-decided: {exc}") from exc
 
@@ -182,7 +187,11 @@ def _state(found: NextLooks, plan: LookPlan) -> str:
     """Return how far each cohort is, and its proved and undecided cells."""
     reached = {cohort: n for cohort, n in found.taken.items() if n and cohort in plan.sizes}
     pairs = sum(plan.sizes[cohort][n - 1] for cohort, n in reached.items())
-    where = f"{_named(reached, plan, 'at')}, {pairs:,} pairs" if reached else "no look is complete"
+    where = (
+        f"{_named(reached, plan, 'at')}, {counted(pairs, 'pair')}"
+        if reached
+        else "no look is complete"
+    )
     proofs = [f for f in found.findings if f.role is Role.PROVE]
     waits = {f.cohort for f in proofs if f.outcome is not Outcome.PASS}
     proved = sum(f.outcome is Outcome.PASS for f in proofs)

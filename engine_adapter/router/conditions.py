@@ -114,7 +114,7 @@ class TimeOfDay(Section):
         try:
             ZoneInfo(given)
         except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
-            raise ValueError("is no time zone; wanted one such as Europe/Berlin") from exc
+            raise ValueError("is not a time zone; wanted one such as Europe/Berlin") from exc
         return given
 
     def condition(self) -> Condition:

@@ -145,5 +145,5 @@ def _object(text: str | bytes) -> Mapping[str, Any]:  # Any: the engine's JSON
     except (ValueError, RecursionError) as exc:
         raise GenerationError("invalid_json", "what the engine sent is not JSON") from exc
     if not isinstance(document, dict):
-        raise GenerationError("invalid_json", "what the engine sent is no JSON object")
+        raise GenerationError("invalid_json", "the engine sent no JSON object")
     return document

@@ -30,6 +30,7 @@ from opentelemetry.trace import Status as SpanOutcome
 
 from collector.contract import Generation, Span, SpanStatus
 from collector.contract.attributes import ERROR_TYPE, SCHEMA_URL
+from collector.nouns import counted
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import TelemetryError
 from engine_adapter.recording.span import span_of
@@ -141,8 +142,8 @@ class SpanSender:
         lost = len(self._delivery.refused)
         if lost:
             raise TelemetryError(
-                f"{lost} spans were not accepted by {self._url}; is `draftgate serve` running "
-                "there? run again: what is stored is not asked for twice"
+                f"{self._url} did not accept {counted(lost, 'span')}; is `draftgate serve` running "
+                "there? run again: stored answers are not requested again"
             )
 
     def _provider(self, resource: tuple[tuple[str, object], ...]) -> TracerProvider:

@@ -153,7 +153,7 @@ def _time_s(row: Mapping[str, Any]) -> float:
     else:
         raise ValueError(f"has no time; wanted {_WANTED}")
     if not 0 <= at_s < 1e12:
-        raise ValueError(f"t: {at_s} is no time; wanted seconds of 0 or more")
+        raise ValueError(f"t: {at_s} is not a time; wanted seconds of 0 or more")
     return at_s
 
 

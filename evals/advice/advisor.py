@@ -189,7 +189,7 @@ def _slow_note(n: Numbers) -> str:
         return f"; not by its steps ({emitted:.2f} tokens each, {needed:.2f} needed)"
     if needed > n.now + 1:
         return f"; a step costs {needed:.2f} of the baseline's, more than k + 1 tokens could earn"
-    return f"; {emitted:.2f} tokens a step, {needed:.2f} needed"
+    return f"; {emitted:.2f} tokens per step, {needed:.2f} needed"
 
 
 def _best(n: Numbers) -> KForecast | None:

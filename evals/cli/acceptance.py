@@ -7,6 +7,7 @@ import typer
 
 from collector.client import Client
 from collector.client.command_line import Collector, Database
+from collector.nouns import counted
 from evals.cli.options import Rollout, usable
 from evals.draft_data import hardest
 from evals.errors import SourceError, WriteError
@@ -24,7 +25,7 @@ def export(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
     to: Annotated[Path, typer.Option(help="File to write: JSON lines.")],
-    prompts: Annotated[int, typer.Option(min=1, help="Most prompts to write.")] = 1000,
+    prompts: Annotated[int, typer.Option(min=1, help="Maximum number of prompts to write.")] = 1000,
     below: Annotated[
         float, typer.Option(min=0, max=1, help="Only prompts whose acceptance is at most this.")
     ] = 1.0,
@@ -63,4 +64,4 @@ def export(  # noqa: PLR0913  # one argument an option
         typer.echo(f"left out: {count} × {why}", err=True)
     kept = written.prompts
     acceptance_of = f"acceptance {kept[0].rate:.3f} to {kept[-1].rate:.3f}"
-    typer.echo(f"{to}: {len(kept)} of {len(found)} prompts, {acceptance_of}")
+    typer.echo(f"{to}: {len(kept):,} of {counted(len(found), 'prompt')}, {acceptance_of}")

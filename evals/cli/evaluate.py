@@ -19,6 +19,7 @@ from rich.progress import (
 
 from collector.client import Client
 from collector.client.command_line import Collector, Database
+from collector.nouns import counted
 from evals.cli.options import usable
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
@@ -113,9 +114,9 @@ def _report(rollout: str, counts: EvaluationCounts, *, captures: bool | None) ->
 
 def _words(counts: EvaluationCounts) -> str:
     return (
-        f"{counts.generations} answers, {counts.scored} scores posted, "
-        f"{counts.unscored} could not be judged, {counts.kept} already scored, "
-        f"{counts.failed} answers had failed{_words_on_judge(counts)}"
+        f"{counted(counts.generations, 'answer')}, {counted(counts.scored, 'score')} posted, "
+        f"{counts.unscored:,} could not be judged, {counts.kept:,} already scored, "
+        f"{counted(counts.failed, 'failed answer')}{_words_on_judge(counts)}"
     )
 
 
@@ -155,7 +156,9 @@ def _follow(client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
 
 def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
     """Explain why answers have no text; `captures` is None without a running collector."""
-    missing = f"{counts.without_text} of {counts.generations} answers have no text to judge"
+    missing = (
+        f"{counts.without_text:,} of {counted(counts.generations, 'answer')} have no text to judge"
+    )
     again = "then run again under a new rollout name"
     if captures is False:
         return (

@@ -262,7 +262,7 @@ def _tables(
 ) -> list[Table]:
     """Return each rollout's pairs; raises `SourceError` if they cannot be judged together."""
     if len(set(rollouts)) < len(rollouts):
-        raise SourceError(f"rollouts {', '.join(rollouts)}: one stands twice; name each once")
+        raise SourceError(f"rollouts {', '.join(rollouts)}: a name appears twice; give each once")
     if len(rollouts) > 1 and not policy.paired:
         raise SourceError(
             f"rollouts {', '.join(rollouts)}: split traffic is not judged together, for shares and "

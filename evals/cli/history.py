@@ -35,7 +35,7 @@ def history(
         bool, typer.Option("--each", help="A line for each verdict, not for each serving.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(min=1, max=1000, help="Most verdicts to read, the newest ones.")
+        int, typer.Option(min=1, max=1000, help="Maximum number of verdicts to read, newest first.")
     ] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     collector: Collector = None,

@@ -9,6 +9,7 @@ import typer
 from collector.client import Client
 from collector.client.command_line import Collector, Database
 from collector.contract import Change
+from collector.nouns import counted
 from evals.cli.options import usable
 from evals.errors import ImportFileError
 from evals.importing import file, scores
@@ -41,7 +42,7 @@ def import_(  # noqa: PLR0913  # one argument an option
         Path | None, typer.Option(help="File of accepted answers by id, as BFCL has them.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Most rows to take. Default: all.")
+        int | None, typer.Option(min=1, help="Maximum number of rows to take. Default: all.")
     ] = None,
     *,
     skip_bad: Annotated[
@@ -120,7 +121,7 @@ def _say(to: Path, imported: file.Imported) -> None:
     for problem in imported.skipped[:_SHOWN]:
         typer.echo(f"left out: {problem}", err=True)
     more = f", {len(imported.skipped)} left out" if imported.skipped else ""
-    typer.echo(f"{to}: {len(imported.lines)} prompts of {imported.format}{more}")
+    typer.echo(f"{to}: {counted(len(imported.lines), 'prompt')} of {imported.format}{more}")
 
 
 def _stored(rollout: str, arms: scores.Arms) -> str:
@@ -128,6 +129,6 @@ def _stored(rollout: str, arms: scores.Arms) -> str:
     unscored = sum(case.value is None for arm in arms[:2] for case in arm.cases)
     alone = len(arms.baseline.cases) + len(arms.candidate.cases) - 2 * arms.paired
     return (
-        f"{rollout}: {arms.paired} pairs scored by {found.evaluator} {found.version} on "
-        f"{found.cases[0].metric}, {alone} cases of one arm alone, {unscored} unscored"
+        f"{rollout}: {counted(arms.paired, 'pair')} scored by {found.evaluator} {found.version} on "
+        f"{found.cases[0].metric}, {counted(alone, 'case')} of one arm alone, {unscored} unscored"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from collector.contract import Role
+from collector.nouns import counted
 from evals.evidence.declared_looks import DeclaredLooks
 from evals.gate.cells import Cell
 from evals.gate.wording import margin, subject
@@ -35,7 +36,7 @@ def _stretch(cells: Sequence[Cell], policy: Policy) -> str:
     if rules.stretch_s is not None:
         lasts, longer = f"{rules.stretch_s:g} s", _LONGER
     else:
-        lasts = f"{rules.stretch:,} request{'' if rules.stretch == 1 else 's'}"
+        lasts = counted(rules.stretch, "request")
     words = f"Holds against harm that lasts up to {lasts} (`dependence.stretch`)"
     shares = [c for c in cells if c.rule.stat == "diff" and c.rule.role is Role.PROVE]
     if not shares:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
+from collector.nouns import counted
 from evals.evidence.columns import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.arrangement import of_arm, of_pairs
 from evals.gate.cells import Cell
@@ -48,7 +49,7 @@ def measure_cache(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
             for bad in (True, False)
         )
         held = at_worst(found, worst, best, bound=cell.rule.bound)
-        words = f"{unknown:,} answers have no count of cached input tokens"
+        words = f"no count of cached input tokens in {counted(unknown, 'answer')}"
         hidden = unbounded(words, wanted[0], known[0]) or unbounded(words, wanted[1], known[1])
         hidden = hidden or unknown_decide(cell, found, held, words)
     lost = int((scope & ~wanted[0]).sum()) if policy.paired else 0

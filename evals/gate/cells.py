@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypedDict
 
+from collector.nouns import counted
 from evals.errors import PolicyError
 from evals.evidence.applicability import Applicability
 from evals.evidence.columns import BoolColumn, Evidence
@@ -79,6 +80,11 @@ class Cell:
     def unit(self) -> str:
         """The unit of n: pairs, or answers of the arm that has fewer."""
         return "pairs" if self.paired else "answers an arm"
+
+    def counted(self, n: int, more: str = "") -> str:
+        """Return n with its unit, such as `1 pair`; `more` stands between them."""
+        one = "pair" if self.paired else "answer an arm"
+        return counted(n, more + one, more + self.unit)
 
 
 _METHODS = {

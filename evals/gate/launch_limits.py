@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from collector.nouns import counted
 from evals.evidence.columns import BoolColumn, Counts, FloatColumn
 from evals.evidence.launches import ENOUGH
 from evals.gate.cells import Cell
@@ -72,8 +73,7 @@ def _by_launch(stat_of: StatOf, launches: Counts) -> FloatColumn:
 
 
 def _too_few(seen: int) -> Insufficient:
-    launches = "launch" if seen == 1 else "launches"
-    words = f"it was seen in {seen} {launches} of the servers; wanted {ENOUGH}"
+    words = f"it was seen in {counted(seen, 'launch', 'launches')} of the servers; wanted {ENOUGH}"
     return Insufficient(reason=words, n=seen, n_needed=None)
 
 

@@ -56,9 +56,8 @@ def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
         return None
     lacking = cell.min_n - prompts
     repeats = -(-lacking * n // prompts) if prompts else lacking
-    return Obstacle(
-        Reason.TOO_FEW, f"needs {repeats} more {cell.unit} (at least {cell.min_n} in all)", repeats
-    )
+    words = f"needs {cell.counted(repeats, 'more ')} (at least {cell.min_n} in all)"
+    return Obstacle(Reason.TOO_FEW, words, repeats)
 
 
 def within(cell: Cell, interval: Interval) -> bool:

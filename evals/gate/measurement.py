@@ -195,7 +195,7 @@ def _with_need(cell: Cell, measured: Measurement, policy: Policy) -> Measurement
     needed = pairs_to_decide(cell, measured, policy.alpha_pass, policy.alpha_fail_family)
     if needed is None or needed <= obstacle.n_needed:
         return measured
-    words = f"needs about {needed:,} more {cell.unit} (at least {cell.min_n} in all)"
+    words = f"needs about {cell.counted(needed, 'more ')} (at least {cell.min_n} in all)"
     return replace(measured, obstacle=replace(obstacle, words=words, n_needed=needed))
 
 

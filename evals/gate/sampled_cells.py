@@ -6,6 +6,7 @@ from itertools import starmap
 import numpy as np
 
 from collector.contract import Arm, Finding, Outcome, Reason
+from collector.nouns import counted
 from evals.evidence.columns import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.lossless_finding import LosslessComparison, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
@@ -87,7 +88,7 @@ def sampled(side: Side) -> BoolColumn:
 
 def _not_rescored(count: int) -> SampledJudgement:
     words = (
-        f"{count:,} pairs were sampled, and nobody audited their tokens: `--rescore MODEL` runs "
+        f"nobody audited the tokens of {counted(count, 'sampled pair')}: `--rescore MODEL` runs "
         "the baseline's model over them: inconclusive"
     )
     return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from collector.contract import Finding, Outcome, Role, SetAside
+from collector.nouns import counted
 from evals.report.findings_by_margin import by_margin, merged_message, rank
 
 _SHOWN = 3
@@ -53,7 +54,7 @@ def left_open(
     Those on guards and reported cells are added only to a pass.
     """
     passed = outcome is Outcome.PASS
-    cohorts = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
+    cohorts = [f"{one.cohort} ({counted(one.pairs, 'pair')})" for one in aside]
     return (
         _listed("Not judged", _by_reason(not_judged))
         + _listed("Undecided", _by_reason(undecided) if passed else ())

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Reason, ReportedSpeculation
+from collector.nouns import counted
 from evals.evidence.columns import BoolColumn, Evidence, Side
 from evals.evidence.drafting import AnswerDrafts
 from evals.evidence.load_bands import load_band
@@ -124,10 +125,10 @@ def _undrafted(seen: ReportedSpeculation, policy: Policy) -> str | None:
     """Return a sentence if almost no answer has drafted tokens, or none was accepted."""
     if seen.drafted:
         if seen.drafted <= MAX_IDLE_SHARE * seen.answered:
-            return f"the candidate drafted in {seen.drafted:,} of {seen.answered:,} answers alone"
+            return f"the candidate drafted in only {seen.drafted:,} of {seen.answered:,} answers"
         return _none_accepted(seen, policy)
     if seen.counted:
-        return f"the candidate drafted no token in {seen.counted:,} answers"
+        return f"the candidate drafted no token in {counted(seen.counted, 'answer')}"
     if policy.validity.speculation == "optional":
         return None
     names_method = seen.silent < seen.answered

@@ -3,6 +3,7 @@
 import math
 
 from collector.contract import Finding, Outcome, Reason, is_share
+from collector.nouns import counted
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
 from evals.report.number_words import difference_text, ratio_text
@@ -44,7 +45,7 @@ def hypothesis(cell: Cell) -> str:
     of = "the ratio candidate/baseline of" if cell.is_ratio else "candidate − baseline in the"
     return (
         f"{cell.rule.role.value}: {of} {subject(cell)}, is {margin(cell)} "
-        f"({cell.method}, at least {cell.min_n} {cell.unit})"
+        f"({cell.method}, at least {cell.counted(cell.min_n)})"
     )
 
 
@@ -62,7 +63,8 @@ def margin(cell: Cell) -> str:
 def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstacle:
     """Return the obstacle that the limits are on both sides of the margin, with the need."""
     if n_needed is not None:
-        words = f"the limits are too wide for the margin; needs about {n_needed:,} more {cell.unit}"
+        more = cell.counted(n_needed, "more ")
+        words = f"the limits are too wide for the margin; needs about {more}"
         return Obstacle(Reason.TOO_FEW, words, n_needed)
     if _stands_on_margin(cell, measured):
         words = "too close: the estimate lies so near the margin that no number of pairs decides"
@@ -72,10 +74,10 @@ def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstac
 
 def too_few_launches(seen: int, needed: int | None) -> Obstacle:
     """Return the obstacle that single launches differ too much to decide."""
-    words = f"too few launches: the limits over {seen} launches are too wide"
+    words = f"too few launches: the limits over {counted(seen, 'launch', 'launches')} are too wide"
     if needed is None:
         return Obstacle(Reason.LAUNCHES, f"{words} for the margin")
-    words += f", needs about {needed:,} more launch{'' if needed == 1 else 'es'} of each arm"
+    words += f", needs about {counted(needed, 'more launch', 'more launches')} of each arm"
     return Obstacle(Reason.LAUNCHES, words, launches_needed=needed)
 
 
@@ -109,7 +111,7 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
         upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
         limits = f"{lower} to {upper}"
     note = "" if measured.note is None else f"; {measured.note}"
-    n = f"{measured.n} {cell.unit}{_spread(cell, interval)}"
+    n = f"{cell.counted(measured.n)}{_spread(cell, interval)}"
     return f"{name} {estimate} ({limits}, {n}){note}, "
 
 

@@ -12,6 +12,7 @@ from collector.contract import (
     ScopeLooks,
     Verdict,
 )
+from collector.nouns import counted
 from evals.report.drafting_words import adaptation_words
 
 _SHIPS = {
@@ -48,7 +49,7 @@ def need_lines(verdict: Verdict) -> list[str]:
             "an undecided guard does not hold a release up."
         )
     if (launches := verdict.launches_needed) is not None:
-        more = f"about {launches:,} more launch{'' if launches == 1 else 'es'} of each arm"
+        more = f"about {counted(launches, 'more launch', 'more launches')} of each arm"
         lines.append(f"To prove what must pass: {more}.")
     return lines
 
@@ -128,4 +129,4 @@ def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _about(prompts: int) -> str:
-    return f"about {prompts:,} more workload prompts"
+    return f"about {counted(prompts, 'more workload prompt')}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from collector.contract import LATENCIES, ArmCapacity
 
-COLUMNS = ("Requests", "Good", "Share", "Good a second", "Tokens a second", "In flight")
+COLUMNS = ("Requests", "Good", "Share", "Good per second", "Tokens per second", "In flight")
 """Titles of the columns of `numbers`."""
 
 

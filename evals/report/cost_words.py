@@ -13,13 +13,14 @@ def title(costs: Sequence[CostComparison]) -> str:
     """Return the title of a table of costs: currency, unit, and the load that shares an hour."""
     first = costs[0]
     money = f"in {first.currency} " if first.currency else ""
-    shared = (
-        ""
-        if first.in_flight is None
-        else f", with {first.in_flight:.3g} requests in flight per route"
-    )
+    shared = "" if first.in_flight is None else f", with {_in_flight(first.in_flight)} per route"
     confidence = f"limits one-sided, {first.confidence:.0%} each"
     return f"Cost {money}per million output tokens{shared} ({confidence})"
+
+
+def _in_flight(mean: float) -> str:
+    shown = f"{mean:.3g}"
+    return f"{shown} request{'' if shown == '1' else 's'} in flight"
 
 
 def amount(value: float | None, *, signed: bool = False) -> str:

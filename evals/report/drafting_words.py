@@ -13,6 +13,6 @@ def adaptation_words(found: LoadAdaptation) -> str:
             f"answers drafted nothing with {high}, {found.at_low:.0%} with {low}."
         )
     return (
-        f"The draft length adapts to the load: {found.at_high:.2f} drafts a step with {high}, "
-        f"{found.at_low:.2f} with {low}; acceptance and k are means over both."
+        f"The draft length adapts to the load: {found.at_high:.2f} draft tokens per step with "
+        f"{high}, {found.at_low:.2f} with {low}; acceptance and k are means over both."
     )

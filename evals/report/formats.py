@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import CostComparison, Finding, Outcome, Role, SentinelAnswers, Verdict
+from collector.nouns import counted
 from evals.report import capacity_words, cost_words
 from evals.report.answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.report.findings_by_margin import worst_by_margin, worst_first
@@ -147,7 +148,8 @@ def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:
 
 def _sentinels(found: Sequence[SentinelAnswers]) -> Iterator[str]:
     answers, changed = (sum(getattr(one, name) for one in found) for name in ("answers", "changed"))
-    yield f"Prompts asked again and again: {changed:,} of {answers:,} answers changed."
+    of = counted(answers, "answer")
+    yield f"Sentinels (greedy prompts that the run repeats): {changed:,} of {of} changed."
     for one in found:
         if one.changed:
             yield f"- {one.arm.value}: {escaped(changed_words(one))}"

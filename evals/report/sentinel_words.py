@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 from collector.contract import SentinelAnswers
+from collector.nouns import counted
 
 
 def changed_words(found: SentinelAnswers) -> str:
     """Return how many answers changed, and the first request whose answer did."""
     launch = "" if found.launch is None else f" in launch {found.launch}"
-    counts = f"{found.changed} of {found.answers} answers to `{found.sentinel}`{launch} changed"
+    answers = counted(found.answers, "answer")
+    counts = f"{found.changed:,} of {answers} to `{found.sentinel}`{launch} changed"
     first = first_words(found)
     return counts if first is None else f"{counts}, the first {first}"
 
@@ -24,7 +26,5 @@ def first_words(found: SentinelAnswers) -> str | None:
         return f"{where}, directly after `{change.after}`, which shares its prefix"
     if change.prompt_id is None or change.requests == 0:
         return where
-    several = "request" if change.requests == 1 else "requests"
-    return (
-        f"{where}, {change.requests} {several} after the answer before, lastly `{change.prompt_id}`"
-    )
+    later = f"{counted(change.requests, 'request')} after the answer before"
+    return f"{where}, {later}, lastly `{change.prompt_id}`"

@@ -25,6 +25,7 @@ from collector.contract import (
     is_share,
     to_document,
 )
+from collector.nouns import counted
 from evals.report import capacity_words, cost_words
 from evals.report.answers import (
     cohort_lines,
@@ -101,8 +102,8 @@ def _banner(verdict: Verdict) -> Panel:
 
 def _pairs(verdict: Verdict) -> str:
     return (
-        f"{verdict.pairs} pairs, {verdict.incomplete_pairs} incomplete, "
-        f"{verdict.failed_pairs} failed, {verdict.duplicates} reruns ignored"
+        f"{counted(verdict.pairs, 'pair')}, {verdict.incomplete_pairs:,} incomplete, "
+        f"{verdict.failed_pairs:,} failed, {counted(verdict.duplicates, 'duplicate')} ignored"
     )
 
 
@@ -110,7 +111,7 @@ def _findings(verdict: Verdict) -> Table:
     table = _table(
         f"Findings: candidate against baseline (limits one-sided, {confidence_words(verdict)})",
         ("Scope", "Metric", "Role"),
-        ("Delta", "Limits", "Margin", "n"),
+        ("Estimate", "Limits", "Margin", "n"),
     )
     table.add_column("Outcome", overflow="fold")
     for group in worst_by_margin(verdict.findings):
@@ -148,7 +149,7 @@ def _outcome(finding: Finding) -> Text:
 
 def _acceptance(rows: tuple[Acceptance, ...]) -> Table:
     table = _table(
-        "Speculation: draft tokens accepted, tokens a step",
+        "Speculation: draft tokens accepted, tokens per verify step",
         ("Scope",),
         ("Answers", "Steps", "Accepted", "Rate", "Per step", "By position"),
     )
@@ -171,7 +172,7 @@ def _acceptance(rows: tuple[Acceptance, ...]) -> Table:
 
 def _structured(rows: tuple[StructuredAnswers, ...]) -> Table:
     table = _table(
-        "Valid JSON and tool calls, and where the others break: characters in, share of the answer",
+        "Valid JSON and tool calls; where invalid ones break: character, share of the answer",
         ("Scope", "In flight"),
         ("Baseline", "breaks at", "Candidate", "breaks at"),
     )
@@ -195,7 +196,7 @@ def _capacity(verdict: Verdict) -> Table:
 
 def _sentinels(rows: tuple[SentinelAnswers, ...]) -> Table:
     table = _table(
-        "Prompts asked again and again: answers that changed",
+        "Sentinels (greedy prompts that the run repeats): answers that changed",
         ("Prompt", "Arm"),
         ("Answers", "Changed", "First at"),
     )

@@ -3,6 +3,7 @@
 import math
 
 from collector.contract import Outcome, Reason, Watch, WatchCell
+from collector.nouns import counted
 from evals.policy import Policy
 from evals.policy.rules import METRICS
 from evals.report.number_words import ratio_text
@@ -59,8 +60,7 @@ def stretch_words(policy: Policy) -> str:
     rules = policy.dependence
     if rules.stretch_s is not None:
         return f"harm lasts no longer than {rules.stretch_s:g} s (`dependence.stretch`)"
-    many = f"{rules.stretch:,} request{'' if rules.stretch == 1 else 's'}"
-    return f"harm lasts no longer than {many} (`dependence.stretch`)"
+    return f"harm lasts no longer than {counted(rules.stretch, 'request')} (`dependence.stretch`)"
 
 
 def subject(cell: WatchCell, watch: Watch) -> str:

@@ -111,7 +111,7 @@ def test_listening_beyond_this_machine_without_keys_is_warned_of(database_url: s
     assert process.stdout.readline().startswith(f"OTLP over HTTP at http://{ANYWHERE}:")
     assert [process.stdout.readline() for _ in range(3)][1:] == [
         "Keys: not required\n",
-        "Prompts and answers: dropped, numbers alone are kept\n",
+        "Prompts and answers: dropped; only numbers are kept\n",
     ]
     process.terminate()
     _, errors = process.communicate()

@@ -383,7 +383,7 @@ def test_generation_batches(
         of_two = reader.read_all().to_pylist()
     assert of_two == [{"cohort": one.cohort, "ttft_s": one.ttft_s} for one in expected[::-1]]
     with (
-        pytest.raises(ClientError, match="field='speed': is no field; known are trace_id, "),
+        pytest.raises(ClientError, match="field='speed': is not a field; known are trace_id, "),
         client.generation_batches("k4", fields=("speed",)),
     ):
         pass
@@ -674,9 +674,9 @@ def test_a_verdicts_id_is_the_hash_of_its_canonical_document(client: Client) -> 
         (lambda c: c.pairs("k4", limit=1001), "query.limit: Input should be less than or equal to"),
         (
             lambda c: c.pairs("k4", after="x"),
-            "after='x': is no cursor; pass the `next` of the page",
+            "after='x': is not a cursor; pass the `next` of the page",
         ),
-        (lambda c: c.pairs("k4", after="WzEsMl0"), "after='WzEsMl0': is no cursor"),
+        (lambda c: c.pairs("k4", after="WzEsMl0"), "after='WzEsMl0': is not a cursor"),
         (lambda c: c.post_traces(b"\xff"), "400 Bad Request: the body (1 bytes) is no Export"),
         (lambda c: c.post_traces(b"", content_type="text/csv"), "415 Unsupported Media Type"),
         (lambda c: c.post_traces(b"{", content_type="application/json"), "is no OTLP JSON"),
@@ -696,7 +696,7 @@ def test_what_is_refused_is_one_line(
 def test_rejected_spans_are_an_error(client: Client) -> None:
     """A span that the collector could not store is not lost in silence."""
     body = body_of([encode(generation_of(0))])
-    with pytest.raises(ClientError, match="1 spans were rejected: 1 × trace_id: wanted 16 bytes"):
+    with pytest.raises(ClientError, match="rejected 1 span: 1 × trace_id: wanted 16 bytes"):
         client.post_traces(body)
 
 

@@ -59,7 +59,7 @@ def test_stats_compact_and_check(filled: str) -> None:
     assert before["size_bytes"] >= sum(before["table_bytes"].values()) > 0
     shown = run("db", "stats", "--database", filled).stdout
     assert "holds 2 days" in shown
-    assert "4 rollup deltas wait" in shown
+    assert "4 pending rollup deltas" in shown
     done = run("db", "compact", "--database", filled)
     assert done.stdout == "folded 4 rollup deltas; counted the pairs of 6 generations\n"
     assert document(filled)["pending_deltas"] == 0
@@ -72,7 +72,7 @@ def test_stats_compact_and_check(filled: str) -> None:
     [
         ("DELETE FROM rollup_hour", "only the rows have it"),
         ("UPDATE generation SET ttft_s = 0.51 WHERE id = (SELECT max(id) FROM generation)", "ttft"),
-        ("UPDATE pair_count SET pairs = pairs + 1", "4 pairs are counted, 3 are there"),
+        ("UPDATE pair_count SET pairs = pairs + 1", "the count says 4, the rows say 3"),
         ("DELETE FROM generation WHERE id = (SELECT min(id) FROM generation)", "rollups say 1"),
     ],
 )

@@ -233,7 +233,7 @@ def test_an_unusable_request_is_told(change: dict[str, Any], words: str, databas
         (b'{"ttl_s": 3601}', "ttl_s: wanted 0 to 3600, got 3601"),
         (b'{"ttl_s": NaN}', "ttl_s: wanted a finite number, got nan"),
         (b"{}", "ttl_s: missing key"),
-        (b"\xff", "the body is no JSON"),
+        (b"\xff", "the body is not JSON"),
     ],
 )
 def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str) -> None:

@@ -238,7 +238,7 @@ def test_forms_are_those_of_their_receivers(tmp_path: Path) -> None:
         )
         done = CliRunner().invoke(app, ["test", "--file", str(file)])
         assert done.exit_code == 0
-        assert done.output.splitlines() == [f"{f} ({f}, not signed) took it" for f in forms]
+        assert done.output.splitlines() == [f"{f} ({f}, not signed) accepted it" for f in forms]
         found = {one.path.rpartition("/")[2]: one.document for one in receiver.received}
         assert found["json"]["type"] == "test"
         assert found["slack"]["text"].startswith("test: test sent\nA test of draftgate notify")
@@ -256,7 +256,7 @@ def test_forms_are_those_of_their_receivers(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["test", "slack", "--file", str(file)])
         assert (done.exit_code, done.output) == (
             1,
-            "slack (slack, not signed) did not take it: it answered 403\n",
+            "slack (slack, not signed) did not accept it: it answered 403\n",
         )
         assert CliRunner().invoke(app, ["test", "other", "--file", str(file)]).exit_code == 2
 

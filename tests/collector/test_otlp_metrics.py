@@ -199,11 +199,11 @@ def test_labels_and_instances_are_series_of_their_own(http: httpx.Client) -> Non
 
 
 def test_a_cursor_of_another_page_is_refused(http: httpx.Client) -> None:
-    """Text that is no cursor is the reader's fault."""
+    """Text that is not a cursor is the reader's fault."""
     for after in ("x", "WzcsICJ6eiJd"):
         answer = http.get("/api/v1/samples", params={"metric": RUNNING, "after": after})
         assert answer.status_code == 400
-        assert f"after='{after}': is no cursor" in answer.json()["detail"]
+        assert f"after='{after}': is not a cursor" in answer.json()["detail"]
 
 
 def send(http: httpx.Client, metrics: Iterable[dict[str, Any]], service: str) -> None:

@@ -89,9 +89,9 @@ class TestTraces:
             ("{", ":1: is not JSON"),
             ("[1]", ":1: wanted a JSON object, got list"),
             ('{"input_tokens": 1}', ":1: has no time"),
-            ('{"t": -1}', ":1: t: -1.0 is no time"),
+            ('{"t": -1}', ":1: t: -1.0 is not a time"),
             ('{"t": 1, "output_tokens": 1e99}', "output_tokens: .* is no number of tokens"),
-            ('{"t": NaN}', ":1: t: nan is no time"),
+            ('{"t": NaN}', ":1: t: nan is not a time"),
         ],
     )
     def test_a_bad_line_is_named(self, tmp_path: Path, text: str, message: str) -> None:

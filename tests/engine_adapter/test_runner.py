@@ -324,6 +324,6 @@ def test_lost_spans_are_an_error() -> None:
     for generation in generations(5):
         sender.send(generation)
     with pytest.raises(
-        TelemetryError, match=r"5 spans were not accepted by http://localhost:1/v1/traces; is"
+        TelemetryError, match=r"http://localhost:1/v1/traces did not accept 5 spans; is"
     ):
         sender.close()

@@ -131,7 +131,7 @@ def test_each_cohort_gets_its_own_advice(stored, rollout) -> None:
     assert lost.action is Action.DISABLE
     assert lost.e2e_speedup.upper < 1
     assert lost.break_even_tokens_a_step == pytest.approx(1.5, rel=0.01)
-    assert "tokens a step, 1.5" in lost.reason
+    assert "tokens per step, 1.5" in lost.reason
     assert [(r.cohort, r.max_tokens_below) for r in found.routes] == [("json", None)]
 
 

@@ -274,7 +274,7 @@ def test_reports_show_the_comparison(replayed, evidence_of) -> None:
     print_verdict(Console(file=out, width=160, color_system=None), verdict)
     said, marked = out.getvalue(), to_markdown(verdict)
     for text in (said, marked):
-        assert "Cost in USD per million output tokens, with 1 requests in flight per route" in text
+        assert "Cost in USD per million output tokens, with 1 request in flight per route" in text
         assert all(number in text for number in cost_words.numbers(costs[0]))
         assert "\nlimits need 100 prompts" in text
     bare = decide(evidence_of(replayed(99, price=None)), policy(), rollout="r")

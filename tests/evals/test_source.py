@@ -228,7 +228,7 @@ def test_commands_evaluate_and_pass(run, saved, verdicts) -> None:
     assert evaluated.exit_code == 0
     assert evaluated.stdout == (
         "k4: 320 answers, 800 scores posted, 0 could not be judged, 0 already scored, "
-        "0 answers had failed\n"
+        "0 failed answers\n"
     )
     judged = run("gate", "k4", "--policy", "demo")
     assert judged.exit_code == 0

@@ -126,7 +126,7 @@ def test_the_least_that_is_needed(tmp_path: Path) -> None:
         ({"rules": [{"to": "baseline", "time": {"from": 1320, "to": "06:00"}}]},
          'rules.0.time.from: wanted a time in quotes, such as "22:00" (got 1320)'),
         ({"rules": [{"to": "baseline", "time": {"from": "22:00", "to": "06:00", "zone": "Mars"}}]},
-         "rules.0.time.zone: is no time zone; wanted one such as Europe/Berlin (got 'Mars')"),
+         "rules.0.time.zone: is not a time zone; wanted one such as Europe/Berlin (got 'Mars')"),
         ({"mode": "mirror"}, "mode mirror needs `share: 5` (percent), or `ramp: {}` for steps"),
         ({"share": 5, "ramp": {}}, "give `share` or `ramp`, not both"),
         ({"share": 101}, "share: Input should be less than or equal to 100 (got 101)"),

@@ -237,7 +237,7 @@ def test_a_candidate_that_samples_from_another_model_fails(tmp_path: Path) -> No
         rescored = CliRunner().invoke(app, [*gate, *model, "--bundle", zipped, "--json"])
         audited = CliRunner().invoke(app, ["audit", "other", "--collector", url, *model])
     assert plain.exit_code == 3, plain.stdout
-    assert "24 pairs were sampled" in " ".join(plain.stdout.split())
+    assert "nobody audited the tokens of 24 sampled pairs" in " ".join(plain.stdout.split())
     assert rescored.exit_code == 1, rescored.stdout
     (found,) = (f for f in json.loads(rescored.stdout)["findings"] if f["stat"] == "e_value")
     assert found["outcome"] == "fail"

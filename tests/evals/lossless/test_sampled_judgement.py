@@ -120,7 +120,7 @@ def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float |
 @pytest.mark.parametrize(
     ("sampled", "log_e", "outcome", "reason", "words"),
     [
-        (40, None, "inconclusive", "missing", "40 pairs were sampled, and nobody audited"),
+        (40, None, "inconclusive", "missing", "nobody audited the tokens of 40 sampled pairs"),
         (40, 20.0, "fail", None, "ALARM over 2,000 tokens of 40 answers"),
         (40, 0.0, "inconclusive", "n", "2,000 more tokens"),
         (90, 0.0, "pass", None, "quiet over 4,500 tokens of 90 answers"),
