@@ -10,6 +10,8 @@ from dashboard import words
 from dashboard.charts import look
 from dashboard.trace_steps import TraceStep
 
+_ROOM = 1.3
+"""Width of the waterfall in lengths of the trace: the last bar's label stands beside it."""
 PHASES = ("queue", "prefill", "to first token", "decode", "whole answer")
 _PHASE_COLOURS = ("#C98A00", "#CC79A7", "#56B4E9", "#009E73", "#8A8A8A")
 _KINDS = (*(arm.value for arm in Arm), "other step")
@@ -66,10 +68,15 @@ def waterfall(steps: Sequence[TraceStep]) -> look.Spec:
         }
         for name, step in zip(names, steps, strict=True)
     ]
-    y = alt.Y("step:N", sort=names, title=None)
+    limit = alt.ExprRef(f"{look.NARROW} ? 120 : 320")  # the table below has the whole names
+    last = max((step.end_s for step in steps), default=0.0) * MS or 1.0
     base = alt.Chart(look.data(rows)).encode(
-        x=alt.X("from:Q", axis=alt.Axis(title="ms since the trace began", format=",~r")),
-        y=y,
+        x=alt.X(
+            "from:Q",
+            axis=alt.Axis(title="ms since the trace began", format=",~r", labelOverlap=True),
+            scale=alt.Scale(domain=[0, last * _ROOM], nice=False),
+        ),
+        y=alt.Y("step:N", sort=names, title=None, axis=alt.Axis(labelLimit=limit)),
         tooltip=look.tooltips(step="Step", kind="Arm", text="Time", failed="Error"),
     )
     bars = base.mark_bar(height=15).encode(
