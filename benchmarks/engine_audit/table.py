@@ -39,7 +39,8 @@ def filled(text: str, results: Sequence[Result]) -> str:
 
 def _releases(results: Sequence[Result]) -> Iterator[str]:
     found = {one.cell: one for one in results}
-    yield f"| Engine, release, method | In flight | {' | '.join(DECODINGS[name].words for name in GRID)} |"
+    decodings = " | ".join(DECODINGS[name].words for name in GRID)
+    yield f"| Engine, release, method | In flight | {decodings} |"
     yield f"|---|---|{'---|' * len(GRID)}"
     for engine, releases in RELEASES.items():
         for release in sorted(releases, key=_number):

@@ -24,6 +24,7 @@ GEN_AI_REQUEST_TOP_K: Final = "gen_ai.request.top_k"
 GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
 GEN_AI_REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
 DRAFTGATE_SAMPLER: Final = "draftgate.sampler"
+DRAFTGATE_SEEDED_DRAWS: Final = "draftgate.seeded_draws"
 
 GEN_AI_REQUEST_STREAM: Final = "gen_ai.request.stream"
 

@@ -261,6 +261,9 @@ class Generation:
     seed: int | None = on_wire(a.GEN_AI_REQUEST_SEED, Form.INTEGER)
     sampler: str | None = on_wire(a.DRAFTGATE_SAMPLER, Form.STRING, few_values=True)
     """Steps of the sampler in the engine's order, such as `temperature=0.7 top_p=0.9`."""
+    seeded_draws: str | None = on_wire(a.DRAFTGATE_SEEDED_DRAWS, Form.STRING, few_values=True)
+    """What turns the seed into the tokens: the dtype of the logits, and the number of draft tokens
+    of every step, such as `float32 k=4`; absent if steps differ in it."""
     stop_sequences: tuple[str, ...] | None = on_wire(a.GEN_AI_REQUEST_STOP_SEQUENCES, Form.STRINGS)
     response_id: str | None = on_wire(a.GEN_AI_RESPONSE_ID, Form.STRING)
     finish_reasons: tuple[str, ...] | None = on_wire(

@@ -69,6 +69,8 @@ class Answer:
     """Ids of all output tokens, if the engine sends them."""
     sampler: str | None = None
     """The steps that sampled it, in the contract's notation; `None` if greedy or unknown."""
+    seeded_draws: str | None = None
+    """How its seed becomes its tokens, in the contract's notation; `None` if that is unknown."""
     device: DeviceUse | None = None
     """Device time and memory, for an engine in this process."""
 

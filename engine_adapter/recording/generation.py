@@ -53,6 +53,7 @@ def generation_of(
         top_k=count(asked, "top_k"),
         seed=count(asked, "seed"),
         sampler=answer.sampler,
+        seeded_draws=answer.seeded_draws,
         stop_sequences=_stops(asked),
         response_id=answer.response_id,
         finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,

@@ -100,6 +100,7 @@ def _document(audited: AuditResult) -> dict[str, object]:
         "left_out": dict(audited.left_out),
         "log_e": audited.law.log_e,
         "seeded": {"tokens": audited.seeded.tokens, "log_e": audited.seeded.log_e},
+        "unseeded": dict(audited.unseeded),
     }
 
 

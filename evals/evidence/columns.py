@@ -139,6 +139,8 @@ class SampledTokens(NamedTuple):
     """Logarithm of the e-value of that comparison; NaN if it could not be made."""
     drafted_tokens: Counts
     """Tokens compared with the draft model's distribution; −1 without that model."""
+    unseeded: NDArray[np.object_]
+    """Why the answer could not be compared with its seed; None for all others."""
 
     def take(self, rows: BoolColumn) -> "SampledTokens":
         """Return only these pairs."""

@@ -203,6 +203,7 @@ def _sampled(table: Table) -> dict[Arm, SampledTokens] | None:
             seeded_tokens=table[f"{arm}_sampled_seeded_tokens"].ints(),
             seeded_log_e=table[f"{arm}_sampled_seeded_log_e"].floats(),
             drafted_tokens=table[f"{arm}_sampled_drafted_tokens"].ints(),
+            unseeded=_objects(table[f"{arm}_sampled_unseeded"]),
         )
         for arm in Arm
     }

@@ -55,7 +55,7 @@ def _audits(seen: Mapping[Arm, SampledTokens], alarm: float) -> tuple[AuditResul
     return found[0], found[1]
 
 
-def _answer(
+def _answer(  # noqa: PLR0913, PLR0917  # one parameter a column
     tokens: int,
     uncertain: float,
     log_e: float,
@@ -63,6 +63,7 @@ def _answer(
     seeded_tokens: int,
     seeded_log_e: float,
     drafted_tokens: int,
+    unseeded: str | None,
 ) -> AuditedAnswer:
     """Return one entry of `SampledTokens`, whose parameters are in the order of its columns."""
     if tokens < 0:
@@ -75,6 +76,7 @@ def _answer(
         seeded_tokens=int(seeded_tokens) if is_seeded else None,
         seeded_log_e=float(seeded_log_e) if is_seeded else None,
         drafted_tokens=int(drafted_tokens) if drafted_tokens >= 0 else None,
+        unseeded=unseeded,
     )
 
 

@@ -28,6 +28,7 @@ _SAMPLED_TYPES = {
     "seeded_tokens": Kind.INT,
     "seeded_log_e": Kind.FLOAT,
     "drafted_tokens": Kind.INT,
+    "unseeded": Kind.STRING,
 }
 
 

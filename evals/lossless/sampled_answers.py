@@ -15,7 +15,7 @@ from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
 from evals.lossless.sampler_law import law
 from evals.lossless.sampling_audit import ALARM, Drafts, Floats, SamplingAudit, observe
-from evals.lossless.seeded_draws import misses
+from evals.lossless.seeded_draws import Rescored, misses
 from evals.stats.bets import Bets
 
 CUT = "cut into other tokens than were sampled"
@@ -51,6 +51,8 @@ class AuditedAnswer(NamedTuple):
     """Logarithm of the e-value of that comparison after this answer."""
     drafted_tokens: int | None = None
     """Tokens compared with the draft model's distribution; None without that model."""
+    unseeded: str | None = None
+    """Why the engine's draws, which can be made again, cannot be in this answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class AuditResult:
     """Whether they are those that the seeds give, where that can be computed."""
     drafted_tokens: int = 0
     """Tokens compared with the draft model's distribution as well."""
+    unseeded: Mapping[str, int] = field(default_factory=dict)
+    """Audited answers that could not be compared with their seeds, by reason."""
 
     @property
     def cut(self) -> int:
@@ -121,6 +125,7 @@ class ArmAudit:
         With the draft model, tokens that it finds likelier than the target are counted as well.
         """
         self._rescorer, self._draft = rescorer, draft
+        self._dtypes = frozenset(model.dtype for model in (rescorer, draft) if model is not None)
         self._state = SamplingAudit.begin(tolerance)
         self._misses = Bets(tolerance)
         self._rng = np.random.default_rng(seed)
@@ -133,12 +138,13 @@ class ArmAudit:
             return AuditedAnswer(left_out=usable)
         tokens, steps = np.array(usable.tokens), usable.steps
         laws = law(self._rescorer.answer_logits(usable.prompt, usable.tokens), steps)
-        missed = misses(one, steps, laws, tokens)
-        if not usable.counted and (missed is None or missed.any()):
+        drafts = self._drafts(usable, laws)
+        q = None if drafts is None else drafts.probabilities
+        missed = misses(one, Rescored(steps, laws, tokens, q, self._dtypes))
+        if not usable.counted and (not isinstance(missed, np.ndarray) or missed.any()):
             return AuditedAnswer(left_out=CUT)
         if one.seed is not None:
             self._seeds.add(one.seed)
-        drafts = self._drafts(usable, laws)
         self._state = self._state.after(observe(laws, tokens, drafts, self._rng))
         audited = AuditedAnswer(
             len(tokens),
@@ -146,8 +152,8 @@ class ArmAudit:
             self._state.log_e,
             drafted_tokens=None if drafts is None else len(tokens),
         )
-        if missed is None:
-            return audited
+        if not isinstance(missed, np.ndarray):
+            return audited._replace(unseeded=missed)
         self._misses = self._misses.after(missed)
         return audited._replace(seeded_tokens=len(missed), seeded_log_e=self._misses.log_e)
 
@@ -176,7 +182,7 @@ class AuditTally:
     def __init__(self, alarm: float = ALARM) -> None:
         """Start without answers; `alarm` is the e-value that is an alarm."""
         self._answers = self._drafted = 0
-        self._left_out = Counter[str]()
+        self._left_out, self._unseeded = Counter[str](), Counter[str]()
         self._law = self._seeded = Alarm(level=alarm)
 
     def add(self, answer: AuditedAnswer) -> None:
@@ -187,6 +193,8 @@ class AuditTally:
             return
         self._answers += 1
         self._drafted += answer.drafted_tokens or 0
+        if answer.unseeded is not None:
+            self._unseeded[answer.unseeded] += 1
         self._law = self._law.after(answer.tokens, answer.uncertain, answer.log_e)
         if answer.seeded_tokens is not None and answer.seeded_log_e is not None:
             self._seeded = self._seeded.after(
@@ -196,7 +204,12 @@ class AuditTally:
     def audited(self) -> AuditResult:
         """Return the sums."""
         return AuditResult(
-            self._answers, self._law, dict(self._left_out), self._seeded, self._drafted
+            self._answers,
+            self._law,
+            dict(self._left_out),
+            self._seeded,
+            self._drafted,
+            dict(self._unseeded),
         )
 
 

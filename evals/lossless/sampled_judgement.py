@@ -84,6 +84,7 @@ def _judge_quiet(
     if control is not None and (seeded := _fewest_seeded(audited, control)) is not None:
         words = f"quiet over {numbers}, and {seeded:,} are those that the seeds give: pass"
         return SampledJudgement(Outcome.PASS, None, words)
+    numbers = f"{numbers}{_unseeded(audited, control)}"
     if audited.law.uncertain < ENOUGH:
         return _too_certain(audited.law, numbers)
     return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}{_unseen(audited)}: pass")
@@ -119,6 +120,16 @@ def _unseen(audited: AuditResult) -> str:
     return (
         "; without `--rescore-draft` it does not see wrong acceptance of draft tokens or wrong "
         "resampling of rejected ones"
+    )
+
+
+def _unseeded(audited: AuditResult, control: AuditResult | None) -> str:
+    """Return why answers of an engine whose draws can be made again were not held against them."""
+    arms = {"": audited} if control is None else {"": audited, "of the baseline ": control}
+    return "".join(
+        f"; {count:,} answers {whose}{why} are not judged by their seeds"
+        for whose, arm in arms.items()
+        for why, count in sorted(arm.unseeded.items())
     )
 
 

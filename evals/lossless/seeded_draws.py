@@ -1,42 +1,70 @@
 """Whether tokens are those that a request's seed gives, under the baseline's model.
 
-llama.cpp draws one number a token and takes the first token, by rank if a step has sorted them,
-whose cumulative probability reaches it. It verifies drafts with the same draws, so an answer with
-drafts has the tokens of the answer without.
+An engine whose draws can be made again has an entry in `_ENGINES`. llama.cpp draws one number a
+token and takes the first token, by rank if a step has sorted them, whose cumulative probability
+reaches it. It verifies drafts with the same draws, so an answer with drafts has the tokens of the
+answer without.
 
 Source: Token-DiFR, arXiv 2511.20621.
 """
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from collector.contract import Generation, SamplerSteps
+from evals.lossless import local_draws
+from evals.lossless.local_draws import MARGIN
 from evals.lossless.sampling_audit import Floats, Ints
 
-_PROVIDER: Final = "llama_cpp"
 _UNSEEDED: Final = 2**32 - 1
 """The seed with which llama.cpp draws one itself."""
 _RANKING: Final = frozenset({"top_k", "top_p"})
 _NEAR: Final = 0.05
 """Probabilities that differ by less than this share may be ranked either way."""
-_MARGIN: Final = 0.02
-"""Distance of a draw from its token's interval that numerics may cause."""
 _RESUMED: Final = 3
 
 
-def misses(one: Generation, steps: SamplerSteps, laws: Floats, tokens: Ints) -> Floats | None:
+class Rescored(NamedTuple):
+    """An answer's tokens under the rescored models."""
+
+    steps: SamplerSteps
+    laws: Floats
+    """The baseline's distributions, one row a token."""
+    tokens: Ints
+    drafts: Floats | None
+    """The draft model's, if it is known."""
+    dtypes: frozenset[str]
+    """What these models compute in."""
+
+
+def misses(one: Generation, seen: Rescored) -> Floats | str | None:
     """Return, for each token that counts, whether it is a miss (1.0 or 0.0).
 
-    A miss lies farther from its draw than numerics explain. `None` if the seed or the sampler
-    cannot be reproduced.
+    A miss lies farther from its draw than numerics explain. If the draws cannot be made again, why;
+    `None` for engines of which none can.
     """
-    if one.provider != _PROVIDER or one.sampler is None:
+    engine = _ENGINES.get(one.provider or "")
+    far = None if engine is None else engine(one, seen)
+    return counted(far)[1] if isinstance(far, np.ndarray) else far
+
+
+def _of_llamacpp(one: Generation, seen: Rescored) -> Floats | None:
+    if one.sampler is None or one.seed is None or not 0 <= one.seed < _UNSEEDED:
         return None
-    if one.seed is None or not 0 <= one.seed < _UNSEEDED:
-        return None
-    ranked = any(name in _RANKING for name, _ in steps)
-    return counted(distances(laws, tokens, draws(one.seed, len(tokens)), ranked=ranked))[1]
+    ranked = any(name in _RANKING for name, _ in seen.steps)
+    return distances(seen.laws, seen.tokens, draws(one.seed, len(seen.tokens)), ranked=ranked)
+
+
+def _of_local(one: Generation, seen: Rescored) -> Floats | str:
+    return local_draws.of_answer(one, seen.laws, seen.tokens, seen.drafts, seen.dtypes)
+
+
+_ENGINES: Final[Mapping[str, Callable[[Generation, Rescored], Floats | str | None]]] = {
+    "llama_cpp": _of_llamacpp,
+    "local": _of_local,
+}
 
 
 def counted(far: Floats) -> tuple[Ints, Floats]:
@@ -45,7 +73,7 @@ def counted(far: Floats) -> tuple[Ints, Floats]:
     After a miss, places count again once `_RESUMED` tokens in a row are the draws': a token that
     was cut wrongly, or a draw more than expected, moves those that follow.
     """
-    missed = far > _MARGIN
+    missed = far > MARGIN
     places, hits = [], _RESUMED
     for place, is_miss in enumerate(missed.tolist()):
         if hits >= _RESUMED:

@@ -95,6 +95,7 @@ def _spans() -> None:
         sa.Column("top_k", sa.BigInteger()),
         sa.Column("seed", sa.BigInteger()),
         sa.Column("sampler", sa.Text()),
+        sa.Column("seeded_draws", sa.Text()),
         sa.Column("stop_sequences", sa.Text()),
         sa.Column("response_id", sa.Text()),
         sa.Column("finish_reasons", sa.Text()),

@@ -19,6 +19,7 @@ from engine_adapter.engines.base import Chunk, Engine, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.device_use import DeviceMeter
+from engine_adapter.engines.local.draft_length import Fixed
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.records import TextStep
 from engine_adapter.engines.local.sampling import SamplerChain
@@ -164,6 +165,7 @@ class LocalEngine(Engine):
             output_tokens=len(ending.token_ids),
             token_ids=tuple(ending.token_ids),
             sampler=pending.sampler,
+            seeded_draws=None if pending.sampling.greedy else self._seeded_draws(),
             speculation=speculation,
             queue_s=pending.begun_s - pending.arrived_s,
             prefill_s=first_s - pending.begun_s,
@@ -180,6 +182,11 @@ class LocalEngine(Engine):
             num_speculative_tokens=self._assembly.draft_length().k_max,
             lossless=True,
         )
+
+    def _seeded_draws(self) -> str | None:
+        """Return dtype and k; `None` if k varies."""
+        length = self._assembly.draft_length()
+        return f"{self._route.dtype} k={length.k_max}" if isinstance(length, Fixed) else None
 
     def _decode(self, token_ids: object) -> str:
         text: str = self._target.tokenizer.decode(token_ids, skip_special_tokens=True)

@@ -34,11 +34,12 @@ def seen(
     seeded: Alarm | None = None,
     uncertain: float = 0.25,
     drafted: int = 0,
+    unseeded: Mapping[str, int] | None = None,
 ) -> AuditResult:
     """Return an audit of answers of 25 tokens each, of which such a share is uncertain."""
     log_e = 0.5 if alarm_at is None else 30.0
     law = Alarm(25 * answers, 25 * answers * uncertain, log_e, alarm_at)
-    return AuditResult(answers, law, left_out or {}, seeded or Alarm(), drafted)
+    return AuditResult(answers, law, left_out or {}, seeded or Alarm(), drafted, unseeded or {})
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,13 @@ def seen(
         (seen(uncertain=0), seen(), "inconclusive", "0 are expected not to be the likeliest, of 1"),
         (seen(), seen(), "pass", "without `--rescore-draft` it does not see wrong acceptance"),
         (seen(drafted=5_000), seen(), "pass", "an alarm at 100): pass"),
+        (
+            seen(9, unseeded={"of K": 9}),
+            seen(),
+            "inconclusive",
+            "; 9 answers of K are not judged by",
+        ),
+        (seen(), seen(unseeded={"of K": 9}), "pass", "; 9 answers of the baseline of K are not"),
         (seen(200, {NO_TEXT: 1}), seen(), "inconclusive", "1 without the texts could not be"),
         (seen(200, {SAME_SEED: 90, "failed": 2}), seen(), "pass", "quiet"),
         (seen(198, {CUT: 2}), seen(), "pass", "quiet"),
@@ -112,6 +120,7 @@ def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float |
             seeded_tokens=unknown,
             seeded_log_e=np.full(sampled + greedy, np.nan),
             drafted_tokens=unknown,
+            unseeded=np.full(sampled + greedy, None),
         )
 
     return replace(made, sampled={Arm.BASELINE: audited(0.1), Arm.CANDIDATE: audited(log_e)})

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from collector.contract import Generation
-from evals.lossless.seeded_draws import counted, distances, draws, misses
+from evals.lossless.sampling_audit import Floats
+from evals.lossless.seeded_draws import Rescored, counted, distances, draws, misses
 
 LAW = np.array([[0.1, 0.6, 0.3]])
 STEPS = (("top_k", 40.0), ("temperature", 1.0))
@@ -20,6 +21,11 @@ def generation(**fields: Any) -> Generation:
         provider="llama_cpp", seed=7, sampler="top_k=40 temperature=1",
     )  # fmt: skip
     return replace(plain, **fields)
+
+
+def rescored(laws: Floats, tokens: list[int]) -> Rescored:
+    """Return tokens under these distributions."""
+    return Rescored(STEPS, laws, np.array(tokens), None, frozenset({"float32"}))
 
 
 @pytest.mark.parametrize(
@@ -66,12 +72,12 @@ def test_each_token_is_held_against_its_draw() -> None:
     """All that the draws give are hits; another one is a miss."""
     laws = np.repeat(LAW, 6, axis=0)
     right = [1 if drawn < 0.6 else 2 if drawn < 0.9 else 0 for drawn in draws(7, 6)]
-    given = misses(generation(), STEPS, laws, np.array(right))
-    assert given is not None
+    given = misses(generation(), rescored(laws, right))
+    assert isinstance(given, np.ndarray)
     assert given.tolist() == [0.0] * 6
-    wrong = np.array([*right[:2], *((token + 1) % 3 for token in right[2:])])
-    missed = misses(generation(), STEPS, laws, wrong)
-    assert missed is not None
+    wrong = [*right[:2], *((token + 1) % 3 for token in right[2:])]
+    missed = misses(generation(), rescored(laws, wrong))
+    assert isinstance(missed, np.ndarray)
     assert missed.tolist() == [0.0, 0.0, 1.0]
 
 
@@ -99,4 +105,4 @@ def test_after_a_miss_three_hits_are_waited_for(
 )
 def test_what_cannot_be_reproduced_is_not_judged(fields: dict[str, Any]) -> None:
     """Other engines, no seed or one that llama.cpp replaces, an unknown sampler."""
-    assert misses(generation(**fields), STEPS, LAW, np.array([1])) is None
+    assert misses(generation(**fields), rescored(LAW, [1])) is None
