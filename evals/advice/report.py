@@ -153,7 +153,7 @@ def _by_k(advice: Advice) -> Table:
     ks = sorted({1, 2, 3, 4, 6, 8, longest, 2 * longest} - {0})
     ks = [k for k in ks if k <= 2 * longest]
     table = _table(
-        "Tokens a step, (extrapolated), and time of a token ÷ the baseline's",
+        "Tokens per step (extrapolated: in brackets), and time per token ÷ the baseline's",
         tuple(f"k={k}" for k in ks),
     )
     for s in advice.scopes:

@@ -44,6 +44,6 @@ def _stretch(cells: Sequence[Cell], policy: Policy) -> str:
     tightest = min(shares, key=lambda cell: abs(cell.rule.margin))
     pairs = needed(longer, abs(tightest.rule.margin), policy.alpha_pass)
     return (
-        f"{words}; against {longer:,} requests in a row it would take at least {pairs:,} "
-        f"{tightest.unit} of which none is harmed, for the {subject(tightest)}, {margin(tightest)}."
+        f"{words}; harm to {longer:,} requests in a row would need at least {pairs:,} unharmed "
+        f"{tightest.unit} to be excluded, for the {subject(tightest)}, {margin(tightest)}."
     )

@@ -4,7 +4,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from collector.contract import CostComparison, Finding, Outcome, Role, SentinelAnswers, Verdict
+from collector.contract import (
+    CostComparison,
+    Finding,
+    Outcome,
+    Reason,
+    Role,
+    SentinelAnswers,
+    Verdict,
+)
 from collector.nouns import counted
 from evals.report import capacity_words, cost_words
 from evals.report.answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
@@ -156,8 +164,15 @@ def _sentinels(found: Sequence[SentinelAnswers]) -> Iterator[str]:
 
 
 def _outcome(f: Finding) -> str:
-    reason = "" if f.reason is None else f" ({f.reason.value.replace('_', ' ')})"
-    return f"{MARKS[f.outcome]} {f.outcome.value}{reason}"
+    return f"{MARKS[f.outcome]} {f.outcome.value}{_reason(f)}"
+
+
+def _reason(f: Finding) -> str:
+    if f.reason is None:
+        return ""
+    if f.reason is not Reason.TOO_FEW:
+        return f" ({f.reason.value})"
+    return " (too few)" if f.n_needed is None else f" (needs {f.n_needed:,} more)"
 
 
 def escaped(text: str) -> str:

@@ -9,12 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
+from collector.nouns import counted
 from evals.policy import Policy
+from evals.report.plain_table import plain_table
 from evals.report.terminal import STYLES
 from evals.watch.acceptance import drift_words
 from evals.watch.judgement import waiting
 from evals.watch.plan import EXCEEDANCE
-from evals.watch.wording import e_value, margin, reason_words, stretch_words, value
+from evals.watch.wording import e_value, reason_words, stretch_words, value
 
 _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 _MANY = 0.05
@@ -51,7 +53,9 @@ def _banner(
         lines.append(Text(f"set off at {_clock(last.time_unix_ns)}: {last.reason}", style="red"))
     lines.extend(Text(words, style="bold yellow") for words in drift_words(watch))
     if watch.repeats:
-        lines.append(Text(f"{watch.repeats:,} repeats of prompts are not counted", style="dim"))
+        lines.append(
+            Text(f"{counted(watch.repeats, 'repeat')} of prompts not counted", style="dim")
+        )
     lines.append(Text(f"valid at every moment, if {stretch_words(policy)}", style="dim"))
     lines.append(Text(f"policy {watch.policy_name} {watch.policy_hash[:12]}", style="dim"))
     if note is not None:
@@ -62,7 +66,7 @@ def _banner(
 
 def _switch_words(switch: SwitchState | None) -> str:
     if switch is None:
-        return "switch: nobody has set it"
+        return "switch: never set"
     return f"switch: {switch.state.value}, by {switch.who}"
 
 
@@ -71,12 +75,9 @@ def _clock(unix_ns: int) -> str:
 
 
 def _table(watch: Watch) -> Table:
-    table = Table(header_style="dim", box=None, pad_edge=False)
-    for name in ("Scope", "Metric", "Role"):
-        table.add_column(name, overflow="fold")
-    columns = ("Estimate", "Limits", "Margin", "Pairs", "Pass e", "Fail e", "Next look")
-    for name in columns:
-        table.add_column(name, justify="right", overflow="fold")
+    columns = ("Estimate", "Limits", "Margin", "n", "Pass", "Fail", "Next look")
+    title = "\nCells: e-value/threshold for a pass and for a fail"
+    table = plain_table(title, ("Scope", "Metric", "Role"), columns)
     table.add_column("Outcome", overflow="fold")
     for cell in sorted(watch.cells, key=_rank):
         table.add_row(*_row(cell, watch), style="dim" if cell.role is Role.REPORT else None)
@@ -91,20 +92,25 @@ def _row(cell: WatchCell, watch: Watch) -> tuple[str | Text, ...]:
     stat = "" if cell.stat == "diff" else f" {cell.stat.removesuffix('_ratio')}"
     limits = "–"
     if cell.lower is not None or cell.upper is not None:
-        limits = f"{value(cell, cell.lower)} … {value(cell, cell.upper)}"
+        limits = f"{_bare(cell, cell.lower)} … {_bare(cell, cell.upper)}"
     return (
         "all" if cell.cohort is None else escape(cell.cohort),
         f"{cell.metric.replace('_', ' ')}{stat}",
         cell.role.value,
         value(cell, cell.estimate),
         limits,
-        margin(cell),
+        f"{'≤' if cell.bound == 'max' else '≥'}{_bare(cell, cell.margin)}",
         f"{cell.n:,}",
         _against(cell.passing, cell.log_e_to_pass),
         _against(cell.failing, cell.log_e_to_fail),
         "–" if cell.next_look is None else f"{cell.next_look:,}",
         _outcome(cell, watch),
     )
+
+
+def _bare(cell: WatchCell, number: float | None) -> str:
+    """Return the value without its unit, which the estimate beside it shows."""
+    return value(cell, number).removesuffix(" pp")
 
 
 def _against(process: EProcess | None, wanted: float | None) -> str:

@@ -6,7 +6,7 @@ from collector.contract import Outcome, Reason, Watch, WatchCell
 from collector.nouns import counted
 from evals.policy import Policy
 from evals.policy.rules import METRICS
-from evals.report.number_words import ratio_text
+from evals.report.number_words import difference_text, ratio_text
 from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 
@@ -93,9 +93,7 @@ def value(cell: WatchCell, number: float | None) -> str:
         return "–"
     if cell.stat.endswith("_ratio"):
         return ratio_text(number)
-    if cell.stat == "diff":
-        return f"{round(number * 100, 2) + 0.0:+.2f} pp"
-    return f"{round(number, 4) + 0.0:+.4f}"
+    return difference_text(number, share=cell.stat == "diff")
 
 
 def e_values(cell: WatchCell) -> str | None:

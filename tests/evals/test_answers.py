@@ -179,6 +179,6 @@ def test_the_assumption_names_the_stretch(rows_of, evidence_of) -> None:
     evidence = evidence_of(rows_of({"chat": 200}))
     said = decide(evidence, a_policy(TASKS), rollout="r").assumption
     assert "harm that lasts up to 1 request (" in said
-    assert "against 25 requests in a row it would take at least 1,461 pairs" in said
+    assert "harm to 25 requests in a row would need at least 1,461 unharmed pairs" in said
     longer = a_policy(TASKS, extra="dependence: {stretch: 40}")
     assert "up to 40 requests (" in decide(evidence, longer, rollout="r").assumption
