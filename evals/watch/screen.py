@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
+from collector.contract import EProcess, Outcome, Reason, Role, SwitchState, Watch, WatchCell
 from collector.nouns import counted
 from evals.policy import Policy
 from evals.report.plain_table import plain_table
@@ -16,7 +16,7 @@ from evals.report.terminal import STYLES
 from evals.watch.acceptance import drift_words
 from evals.watch.judgement import waiting
 from evals.watch.plan import EXCEEDANCE
-from evals.watch.wording import e_value, reason_words, stretch_words, value
+from evals.watch.wording import e_value, next_look, reason_words, stretch_words, value
 
 _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 _MANY = 0.05
@@ -75,7 +75,7 @@ def _clock(unix_ns: int) -> str:
 
 
 def _table(watch: Watch) -> Table:
-    columns = ("Estimate", "Limits", "Margin", "n", "Pass", "Fail", "Next look")
+    columns = ("Estimate", "Limits", "Margin", "n", "Pass", "Fail")
     title = "\nCells: e-value/threshold for a pass and for a fail"
     table = plain_table(title, ("Scope", "Metric", "Role"), columns)
     table.add_column("Outcome", overflow="fold")
@@ -103,7 +103,6 @@ def _row(cell: WatchCell, watch: Watch) -> tuple[str | Text, ...]:
         f"{cell.n:,}",
         _against(cell.passing, cell.log_e_to_pass),
         _against(cell.failing, cell.log_e_to_fail),
-        "–" if cell.next_look is None else f"{cell.next_look:,}",
         _outcome(cell, watch),
     )
 
@@ -127,4 +126,6 @@ def _outcome(cell: WatchCell, watch: Watch) -> Text:
         return Text("no threshold yet", style=style)
     if (share := waiting(cell, watch).share) > _MANY:
         return Text(f"{share:.0%} wait for scores", style=style)
+    if cell.next_look is not None and cell.reason in (None, Reason.TOO_FEW):
+        return Text(next_look(cell), style=style)
     return Text(reason_words(cell), style=style)
