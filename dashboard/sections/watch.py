@@ -31,8 +31,8 @@ _COLUMNS = (
 _ACCEPTED = (
     TableColumn("Cohort"),
     TableColumn("So far"),
-    TableColumn("At first", f"mean of {REFERENCE} requests", number=True),
-    TableColumn("Lately", "newest 100 or so", number=True),
+    TableColumn("At first", f"mean of {REFERENCE} reference requests", number=True),
+    TableColumn("Lately", "newest 100 requests or so", number=True),
     TableColumn("Compared", "requests", number=True),
 )
 _LOOKS = (
@@ -143,9 +143,9 @@ def _row(cell: WatchCell) -> Sequence[TableCell]:
 def _accepted(one: AcceptanceWatch) -> Sequence[TableCell]:
     """Return a cohort's row; a fall that was found stays."""
     if one.drifted:
-        said = f"✕ fell by over {FALL * 100:g} points"
+        said = f"✕ fell by over {FALL * 100:g} pp"
     elif one.fall is None:
-        said = f"{words.count(len(one.first))} of {REFERENCE} requests to compare later ones with"
+        said = f"{words.count(len(one.first))} of {REFERENCE} reference requests"
     else:
         said = "no fall found"
     return [

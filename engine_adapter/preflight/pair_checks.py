@@ -34,7 +34,7 @@ def of_load(rollout: Rollout) -> Iterator[PreflightFinding]:
         yield note(
             "shared_machine",
             "arms on one machine answer at the same time: unless each has hardware of its own, "
-            "their times hold what they take from each other",
+            "each arm's times include delays that the other causes",
             evidence=f"both on {' and '.join(shared)}, with load {_load_words(rollout)}",
             fix="give each arm its own GPU, or let them take turns: `load: {concurrency: 1}`",
         )

@@ -246,10 +246,10 @@ def test_the_live_page_says_where_acceptance_fell(
         "Acceptance of the candidate's drafts (.*?) Evidence as it grew", shown(app)
     )
     assert rows.split(" Compared requests ")[1] == (
-        "rag ✕ fell by over 5 points 71.2 % 48.3 % 1 240 "
+        "rag ✕ fell by over 5 pp 71.2 % 48.3 % 1 240 "
         "chat no fall found 62.4 % 63.1 % 1 240 "
-        "json 117 of 400 requests to compare later ones with – – – "
-        "no cohort 12 of 400 requests to compare later ones with – – –"
+        "json 117 of 400 reference requests – – – "
+        "no cohort 12 of 400 reference requests – – –"
     )
 
 
