@@ -14,7 +14,8 @@ five planted faults in most runs (52 to 910; top-p .95 takes 2,000), without it 
 docs/measurements.md, times 1 − the likeliest token's probability."""
 ENOUGH_SEEDED = 300.0
 """Minimum uncertain tokens for a pass if both arms' tokens are those that the seeds give; by then
-this audit had detected each planted fault in most runs (55 to 270)."""
+this audit had detected each planted fault in most runs (55 to 270; in `engine: local` acceptance
+× 1.2 takes 305)."""
 MOST_CUT = 0.05
 """Maximum share of answers cut into other tokens beyond the baseline's share; with more, the rest
 is a biased selection."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from collector.contract import Generation, SamplerSteps
 from evals.lossless import local_draws
-from evals.lossless.local_draws import MARGIN
 from evals.lossless.sampling_audit import Floats, Ints
 
 _UNSEEDED: Final = 2**32 - 1
@@ -23,6 +22,8 @@ _UNSEEDED: Final = 2**32 - 1
 _RANKING: Final = frozenset({"top_k", "top_p"})
 _NEAR: Final = 0.05
 """Probabilities that differ by less than this share may be ranked either way."""
+_MARGIN: Final = 0.02
+"""Distance of a draw from its token's interval that numerics may cause."""
 _RESUMED: Final = 3
 
 
@@ -45,9 +46,10 @@ def misses(one: Generation, seen: Rescored) -> Floats | str | None:
     A miss lies farther from its draw than numerics explain. If the draws cannot be made again, why;
     `None` for engines of which none can.
     """
-    engine = _ENGINES.get(one.provider or "")
-    far = None if engine is None else engine(one, seen)
-    return counted(far)[1] if isinstance(far, np.ndarray) else far
+    if (engine := _ENGINES.get(one.provider or "")) is None:
+        return None
+    far = engine.distances(one, seen)
+    return counted(far, engine.margin)[1] if isinstance(far, np.ndarray) else far
 
 
 def _of_llamacpp(one: Generation, seen: Rescored) -> Floats | None:
@@ -61,19 +63,24 @@ def _of_local(one: Generation, seen: Rescored) -> Floats | str:
     return local_draws.of_answer(one, seen.laws, seen.tokens, seen.drafts, seen.dtypes)
 
 
-_ENGINES: Final[Mapping[str, Callable[[Generation, Rescored], Floats | str | None]]] = {
-    "llama_cpp": _of_llamacpp,
-    "local": _of_local,
+class _Engine(NamedTuple):
+    distances: Callable[[Generation, Rescored], Floats | str | None]
+    margin: float
+
+
+_ENGINES: Final[Mapping[str, _Engine]] = {
+    "llama_cpp": _Engine(_of_llamacpp, _MARGIN),
+    "local": _Engine(_of_local, local_draws.MARGIN),
 }
 
 
-def counted(far: Floats) -> tuple[Ints, Floats]:
+def counted(far: Floats, margin: float = _MARGIN) -> tuple[Ints, Floats]:
     """Return the places that count among an answer's distances, and whether each is a miss.
 
     After a miss, places count again once `_RESUMED` tokens in a row are the draws': a token that
     was cut wrongly, or a draw more than expected, moves those that follow.
     """
-    missed = far > MARGIN
+    missed = far > margin
     places, hits = [], _RESUMED
     for place, is_miss in enumerate(missed.tolist()):
         if hits >= _RESUMED:

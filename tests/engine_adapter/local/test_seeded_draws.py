@@ -45,7 +45,7 @@ def alarmed(found: list[Floats]) -> bool:
     """Return whether the misses of all answers are an alarm."""
     bets = Bets(0.005)
     for far in found:
-        bets = bets.after(counted(far)[1])
+        bets = bets.after(counted(far, MARGIN)[1])
     return bets.log_e >= np.log(ALARM)
 
 

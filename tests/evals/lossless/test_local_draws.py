@@ -70,7 +70,7 @@ def test_both_arms_answers_are_their_seeds(random_pair: Pair) -> None:
     [
         ({"adaptive": True}, None, UNNAMED),
         ({"k_by_batch": {1: 3, 2: 1}}, None, UNNAMED),
-        ({"dtype": "bfloat16"}, "bfloat16 k=4", "computed or rescored in bfloat16, float32"),
+        ({"dtype": "bfloat16"}, "bfloat16 k=4", "computed or rescored in bfloat16 are not"),
         ({"method": "prompt_lookup"}, "float32 k=4", "that no draft model"),
     ],
 )
