@@ -176,7 +176,7 @@ def imported(tmp_path: Path, *rows: Any, options: tuple[object, ...] = ()) -> An
 def test_a_row_of_each_format_becomes_a_prompt(tmp_path: Path, row, name, wanted) -> None:
     """The format is told by its keys, and `draftgate run` can read what comes out."""
     result, (prompt,) = imported(tmp_path, row)
-    assert result.stdout.endswith(f"workload.jsonl: 1 prompts of {name}\n")
+    assert result.stdout.endswith(f"workload.jsonl: 1 prompt of {name}\n")
     assert (prompt.id, prompt.cohort, prompt.chat[0].text) == wanted
 
 

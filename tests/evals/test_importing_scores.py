@@ -239,7 +239,7 @@ def test_a_case_of_one_arm_alone_is_kept(imported, tmp_path) -> None:
     rows = [sample(n, 1.0) for n in range(5)]
     found = imported(lm_eval(tmp_path / "a", rows), lm_eval(tmp_path / "b", rows[:-1]))
     assert (
-        "4 pairs scored by lm-eval 0.4.13 on exact_match, strict-match, 1 cases of one arm"
+        "4 pairs scored by lm-eval 0.4.13 on exact_match, strict-match, 1 case of one arm"
         in found.stdout
     )
 
@@ -374,7 +374,7 @@ def test_a_choice_of_filter_and_metric(imported, tmp_path) -> None:
     ]
     files = lm_eval(tmp_path / "a", rows), lm_eval(tmp_path / "b", rows)
     found = imported(*files, "--filter", "strict-match", "--metric", "acc")
-    assert "1 pairs scored by lm-eval 0.4.13 on acc" in found.stdout
+    assert "1 pair scored by lm-eval 0.4.13 on acc" in found.stdout
 
 
 @pytest.mark.parametrize(
