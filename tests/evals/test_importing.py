@@ -238,9 +238,9 @@ def test_gzip_and_lists_are_read(tmp_path: Path) -> None:
     packed, listed = tmp_path / "rows.gz", tmp_path / "rows.json"
     packed.write_bytes(gzip.compress(json.dumps(BENCH).encode()))
     listed.write_text(json.dumps([BENCH, BENCH | {"question_id": 82}]))
-    for source, count in ((packed, 1), (listed, 2)):
+    for source, count in ((packed, "1 prompt"), (listed, "2 prompts")):
         result = run(source, "--to", tmp_path / "out.jsonl", "--force")
-        assert f"{count} prompts of mt-bench" in result.stdout
+        assert f"{count} of mt-bench" in result.stdout
 
 
 @pytest.mark.parametrize(
