@@ -69,7 +69,7 @@ def uniforms(seed: int, steps: int, width: int) -> Floats:
     return (bits.astype(np.float64) / 2.0**53).reshape(steps, width)
 
 
-class _Place(NamedTuple):
+class _StepPosition(NamedTuple):
     """A token's place: its step, and the draft tokens kept before it in that step."""
 
     step: int
@@ -80,7 +80,7 @@ class _Way(NamedTuple):
     """A way in which a token may have come about, and the place of the next one."""
 
     far: float
-    then: _Place
+    then: _StepPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Replay:
 
     def far(self) -> Floats:
         """Return the distance of each token from the nearest draws that give it."""
-        places, found = {_Place(0, 0)}, []
+        places, found = {_StepPosition(0, 0)}, []
         for at in range(len(self.tokens)):
             ways = sorted(way for place in places for way in self._ways(at, place))
             found.append(ways[0].far)
@@ -105,11 +105,11 @@ class Replay:
             places = {way.then for way in near or ways[:_FOLLOWED]}
         return np.array(found, dtype=np.float64)
 
-    def _ways(self, at: int, place: _Place) -> list[_Way]:
+    def _ways(self, at: int, place: _StepPosition) -> list[_Way]:
         """Return the ways to a token: drafted and kept, or drawn by the target itself."""
         k = self.noise.shape[1] // 2
         draws, token, p = self.noise[place.step], self.tokens[at], self.p[at]
-        ended = _Place(place.step + 1, 0)
+        ended = _StepPosition(place.step + 1, 0)
         if place.kept == k or at >= self.limit - 1:
             return [_Way(float(_distances(p, draws[-1])[token]), ended)]
         q, drafted, tested = self.q[at], draws[place.kept], draws[k + place.kept]
@@ -121,7 +121,7 @@ class Replay:
         left = left if left.any() else p
         redrawn = max(rejected, _distances(left / left.sum(), draws[-1])[token])
         return [
-            _Way(float(kept), _Place(place.step, place.kept + 1)),
+            _Way(float(kept), _StepPosition(place.step, place.kept + 1)),
             _Way(float(redrawn), ended),
         ]
 

@@ -15,7 +15,7 @@ from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
 from evals.lossless.sampler_law import law
 from evals.lossless.sampling_audit import ALARM, Drafts, Floats, SamplingAudit, observe
-from evals.lossless.seeded_draws import Rescored, misses
+from evals.lossless.seeded_draws import RescoredAnswer, misses
 from evals.stats.bets import Bets
 
 CUT = "cut into other tokens than were sampled"
@@ -140,7 +140,7 @@ class ArmAudit:
         laws = law(self._rescorer.answer_logits(usable.prompt, usable.tokens), steps)
         drafts = self._drafts(usable, laws)
         q = None if drafts is None else drafts.probabilities
-        missed = misses(one, Rescored(steps, laws, tokens, q, self._dtypes))
+        missed = misses(one, RescoredAnswer(steps, laws, tokens, q, self._dtypes))
         if not usable.counted and (not isinstance(missed, np.ndarray) or missed.any()):
             return AuditedAnswer(left_out=CUT)
         if one.seed is not None:

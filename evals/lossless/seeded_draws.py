@@ -27,7 +27,7 @@ _MARGIN: Final = 0.02
 _RESUMED: Final = 3
 
 
-class Rescored(NamedTuple):
+class RescoredAnswer(NamedTuple):
     """An answer's tokens under the rescored models."""
 
     steps: SamplerSteps
@@ -40,7 +40,7 @@ class Rescored(NamedTuple):
     """What these models compute in."""
 
 
-def misses(one: Generation, seen: Rescored) -> Floats | str | None:
+def misses(one: Generation, seen: RescoredAnswer) -> Floats | str | None:
     """Return, for each token that counts, whether it is a miss (1.0 or 0.0).
 
     A miss lies farther from its draw than numerics explain. If the draws cannot be made again, why;
@@ -52,19 +52,19 @@ def misses(one: Generation, seen: Rescored) -> Floats | str | None:
     return counted(far, engine.margin)[1] if isinstance(far, np.ndarray) else far
 
 
-def _of_llamacpp(one: Generation, seen: Rescored) -> Floats | None:
+def _of_llamacpp(one: Generation, seen: RescoredAnswer) -> Floats | None:
     if one.sampler is None or one.seed is None or not 0 <= one.seed < _UNSEEDED:
         return None
     ranked = any(name in _RANKING for name, _ in seen.steps)
     return distances(seen.laws, seen.tokens, draws(one.seed, len(seen.tokens)), ranked=ranked)
 
 
-def _of_local(one: Generation, seen: Rescored) -> Floats | str:
+def _of_local(one: Generation, seen: RescoredAnswer) -> Floats | str:
     return local_draws.of_answer(one, seen.laws, seen.tokens, seen.drafts, seen.dtypes)
 
 
 class _Engine(NamedTuple):
-    distances: Callable[[Generation, Rescored], Floats | str | None]
+    distances: Callable[[Generation, RescoredAnswer], Floats | str | None]
     margin: float
 
 

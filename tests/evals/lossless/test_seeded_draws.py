@@ -8,7 +8,7 @@ import pytest
 
 from collector.contract import Generation
 from evals.lossless.sampling_audit import Floats
-from evals.lossless.seeded_draws import Rescored, counted, distances, draws, misses
+from evals.lossless.seeded_draws import RescoredAnswer, counted, distances, draws, misses
 
 LAW = np.array([[0.1, 0.6, 0.3]])
 STEPS = (("top_k", 40.0), ("temperature", 1.0))
@@ -23,9 +23,9 @@ def generation(**fields: Any) -> Generation:
     return replace(plain, **fields)
 
 
-def rescored(laws: Floats, tokens: list[int]) -> Rescored:
+def rescored(laws: Floats, tokens: list[int]) -> RescoredAnswer:
     """Return tokens under these distributions."""
-    return Rescored(STEPS, laws, np.array(tokens), None, frozenset({"float32"}))
+    return RescoredAnswer(STEPS, laws, np.array(tokens), None, frozenset({"float32"}))
 
 
 @pytest.mark.parametrize(
