@@ -35,7 +35,7 @@ from benchmarks.load.spans import Body, Identity, Spans
 from benchmarks.load.targets import Postgres, collector, server, stored_spans
 from collector.client import Client
 from collector.store import Store
-from collector.store.rollup_check import differences
+from collector.store.upkeep.rollup_check import differences
 
 SPANS_A_TRACE = 8
 _BODIES_A_ROUND = 600

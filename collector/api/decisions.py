@@ -12,7 +12,7 @@ from collector.api.problems import READS
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Outcome, ReleaseDecision
-from collector.store import decisions
+from collector.store.release import decisions
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["decisions"], route_class=DescribedRoute)
 

@@ -19,7 +19,8 @@ from collector.content import ContentPolicy
 from collector.contract import Feedback
 from collector.contract.names import has_control
 from collector.errors import RequestError
-from collector.store import Batch, feedback
+from collector.store import Batch
+from collector.store.evidence import feedback
 
 router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"], route_class=DescribedRoute)
 

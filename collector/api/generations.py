@@ -19,7 +19,8 @@ from collector.api.state import Collector
 from collector.contract import Arm, Generation
 from collector.contract.fields import NAMES
 from collector.errors import RequestError
-from collector.store import generations, generations_arrow
+from collector.store import generations_arrow
+from collector.store.evidence import generations
 
 router = APIRouter(prefix="/api/v1/generations", tags=["generations"], route_class=DescribedRoute)
 

@@ -22,7 +22,7 @@ from collector.api_key import Scope
 from collector.contract import Lease, LeaseRenewal, LeaseRequest
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
-from collector.store import leases
+from collector.store.upkeep import leases
 
 LeaseId = Annotated[str, Path(description="The lease's id.")]
 

@@ -17,7 +17,8 @@ from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey
 from collector.errors import RequestError
-from collector.store import pair_changes, pairs, pairs_arrow, rollouts
+from collector.store import pair_changes, pairs_arrow, rollouts
+from collector.store.evidence import pairs
 
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"], route_class=DescribedRoute)
 

@@ -19,7 +19,7 @@ from collector.contract import (
     RegisteredPolicy,
     RolloutHistory,
 )
-from collector.store import histories, policies
+from collector.store.release import histories, policies
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["policies"], route_class=DescribedRoute)
 

@@ -13,7 +13,7 @@ from collector.api.problems import READS, responses
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import RampChange, RampStep
-from collector.store import ramps
+from collector.store.release import ramps
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"], route_class=DescribedRoute)
 

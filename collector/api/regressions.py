@@ -12,7 +12,7 @@ from collector.api.problems import LISTS
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Regression
-from collector.store import regressions
+from collector.store.upkeep import regressions
 
 router = APIRouter(prefix="/api/v1/regressions", tags=["pairs"], route_class=DescribedRoute)
 

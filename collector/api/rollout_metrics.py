@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from collector.contract import Arm, CostComparison, Finding, Outcome, StoredVerdict, Switch
-from collector.store import Store, decisions, rollout_states
-from collector.store.rollout_states import RolloutStates
+from collector.store import Store
+from collector.store.release import decisions, rollout_states
+from collector.store.release.rollout_states import RolloutStates
 
 MOST_ROLLOUTS: Final = 20
 MOST_COHORTS: Final = 10

@@ -12,7 +12,8 @@ from typing import Final
 from fastapi.concurrency import run_in_threadpool
 
 from collector.errors import StoreUnavailableError
-from collector.store import Store, switches
+from collector.store import Store
+from collector.store.release import switches
 
 _POLL_EVERY_S: Final = 0.5
 

@@ -14,7 +14,7 @@ from collector.api.problems import READS, responses
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector, State
 from collector.contract import SwitchChange, SwitchState
-from collector.store import switches
+from collector.store.release import switches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"], route_class=DescribedRoute)
 

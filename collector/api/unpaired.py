@@ -10,7 +10,8 @@ from collector.api.problems import LISTS
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import Unpaired
-from collector.store import rollouts, unpaired
+from collector.store import rollouts
+from collector.store.evidence import unpaired
 
 router = APIRouter(prefix="/api/v1/unpaired", tags=["pairs"], route_class=DescribedRoute)
 

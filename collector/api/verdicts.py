@@ -14,7 +14,8 @@ from collector.api.problems import READS, responses
 from collector.api.routing import DescribedRoute
 from collector.api.state import Collector
 from collector.contract import StoredVerdict, Verdict
-from collector.store import Batch, verdict_evidence, verdicts
+from collector.store import Batch
+from collector.store.release import verdict_evidence, verdicts
 
 router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"], route_class=DescribedRoute)
 

@@ -21,7 +21,7 @@ from collector.contract import (
     WatchUpdate,
 )
 from collector.errors import RequestError
-from collector.store import switches, watches
+from collector.store.release import switches, watches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"], route_class=DescribedRoute)
 

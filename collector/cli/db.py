@@ -17,8 +17,9 @@ from collector.client.command_line import fail
 from collector.errors import SettingsError
 from collector.nouns import counted
 from collector.settings import MIB, Settings, of_options
-from collector.store import Keep, Store, exists, retention, rollup_check, sizes
+from collector.store import Keep, Store, exists
 from collector.store.reader import TableSize
+from collector.store.upkeep import retention, rollup_check, sizes
 
 app = typer.Typer(no_args_is_help=True, help="Manage the database.")
 

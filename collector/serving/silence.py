@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from collector.store import Store, evidence_flow
+from collector.store import Store
+from collector.store.release import evidence_flow
 
 _LOOK_EVERY_S: Final = 10.0
 

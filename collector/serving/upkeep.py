@@ -18,7 +18,8 @@ from typing import Final
 
 from collector.errors import StoreUnavailableError
 from collector.serving.silence import Silence
-from collector.store import Keep, Store, engine_spans, pair_counts, regressions
+from collector.store import Keep, Store, engine_spans, pair_counts
+from collector.store.upkeep import regressions
 
 _FOLD_FROM: Final = 2000
 """From this many pending deltas, fold at once instead of every `_SOON_S`."""

@@ -20,18 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from collector.errors import StoreError, StoreUnavailableError
-from collector.store import (
-    engine_spans,
-    faults,
-    key_rates,
-    leases,
-    migrate,
-    pair_counts,
-    regressions,
-    retention,
-    tables,
-    upkeep_lease,
-)
+from collector.store import engine_spans, faults, key_rates, migrate, pair_counts, tables
 from collector.store.batch import Batch
 from collector.store.clickhouse import ClickHouse, ClickHouseDatabase, placement
 from collector.store.database import Database, RelationalDatabase
@@ -39,6 +28,7 @@ from collector.store.postgres import PostgresDatabase
 from collector.store.reader import StoreConnection
 from collector.store.sqlite import SqliteDatabase
 from collector.store.turn import InterpreterTurn
+from collector.store.upkeep import leases, regressions, retention, upkeep_lease
 
 C = TypeVar("C", bound=Connection)
 SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/database"

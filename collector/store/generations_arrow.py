@@ -11,10 +11,11 @@ from collector.contract import Content, Score, to_document
 from collector.contract.fields import NAMES, WIRE
 from collector.contract.wire_field import Form, wire_fields
 from collector.memo import of_short_texts
-from collector.store import generations, scores
+from collector.store import scores
 from collector.store.engine import Store
+from collector.store.evidence import generations
+from collector.store.evidence.generations import ContentOf
 from collector.store.generation_rows import LISTS
-from collector.store.generations import ContentOf
 from collector.store.tables import generation as g
 
 _ROWS = 4096

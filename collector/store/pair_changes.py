@@ -13,7 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from sqlalchemy import Connection, and_, func, select
 
-from collector.store import pairing, pairs_arrow, rollouts, scores
+from collector.store import pairs_arrow, rollouts, scores
+from collector.store.evidence import pairing
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 from collector.store.tables import score as s

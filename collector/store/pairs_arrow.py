@@ -12,8 +12,9 @@ from sqlalchemy import Row, func, select
 
 from collector.contract import LATENCIES, PairKey, to_document
 from collector.data_hash import SENTINELS
-from collector.store import pairing, scores, sentinels
+from collector.store import scores, sentinels
 from collector.store.engine import Store
+from collector.store.evidence import pairing
 from collector.store.generations_arrow import arrow_type, load
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g

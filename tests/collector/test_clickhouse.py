@@ -15,17 +15,9 @@ from collector.contract import encode
 from collector.errors import StoreError, StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
-from collector.store import (
-    Batch,
-    SpanRows,
-    Store,
-    rollouts,
-    rollup_check,
-    rollup_reads,
-    sizes,
-    tables,
-)
+from collector.store import Batch, SpanRows, Store, rollouts, rollup_reads, tables
 from collector.store.clickhouse import AnalyticsConnection, ClickHouse, schema, watermarks
+from collector.store.upkeep import rollup_check, sizes
 
 TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
 

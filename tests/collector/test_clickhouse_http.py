@@ -17,8 +17,9 @@ from sqlalchemy import insert
 
 from collector.contract import encode
 from collector.settings import Settings
-from collector.store import Store, progress, rollouts, rollup_check, rollup_reads, scores, tables
+from collector.store import Store, progress, rollouts, rollup_reads, scores, tables
 from collector.store.clickhouse import AnalyticsConnection, watermarks
+from collector.store.upkeep import rollup_check
 
 WRITES = ("span_key", "resource", "span", "generation", "rollup_delta")
 

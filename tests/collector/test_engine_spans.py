@@ -17,8 +17,10 @@ from sqlalchemy import func, select
 from collector.contract import Generation, Span, Speculation, encode
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
-from collector.store import Batch, Store, generations, rollouts, rollup_check
+from collector.store import Batch, Store, rollouts
+from collector.store.evidence import generations
 from collector.store.tables import engine_span
+from collector.store.upkeep import rollup_check
 
 ENGINE = {
     "gen_ai.latency.time_to_first_token": 0.07,

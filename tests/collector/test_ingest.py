@@ -10,7 +10,8 @@ from collector.contract import Generation, encode
 from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
-from collector.store import Batch, Store, sizes
+from collector.store import Batch, Store
+from collector.store.upkeep import sizes
 
 
 def batch_of(generation: Generation) -> Batch:

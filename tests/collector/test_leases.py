@@ -19,8 +19,9 @@ from collector.contract import LeasedEvaluator, LeaseRequest, encode
 from collector.errors import ConflictError, NotFoundError
 from collector.ingest.preparation import prepare
 from collector.settings import Settings
-from collector.store import Batch, Store, keys, leases
+from collector.store import Batch, Store, keys
 from collector.store.tables import evaluation_lease, generation
+from collector.store.upkeep import leases
 
 JSON = {"Content-Type": "application/json"}
 

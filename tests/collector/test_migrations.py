@@ -16,8 +16,9 @@ from otlp_bodies import received
 from collector.contract import encode
 from collector.errors import StoreError
 from collector.ingest.preparation import prepare
-from collector.store import Batch, Store, migrate, rollup_check
+from collector.store import Batch, Store, migrate
 from collector.store.tables import metadata
+from collector.store.upkeep import rollup_check
 
 HEAD = sorted((migrate.migrations_folder() / "versions").glob("0*.py"))[-1].name.partition("_")[0]
 LATER = f"{int(HEAD) + 1:04}"

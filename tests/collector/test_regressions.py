@@ -18,7 +18,8 @@ from collector.ingest.preparation import prepare
 from collector.serving.app import create_app
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
-from collector.store import Batch, Keep, Store, regressions
+from collector.store import Batch, Keep, Store
+from collector.store.upkeep import regressions
 
 
 @pytest.fixture

@@ -18,19 +18,17 @@ from collector.store import (
     Batch,
     Keep,
     Store,
-    generations,
     pair_counts,
     progress,
-    retention,
     rollouts,
-    rollup_check,
     rollup_reads,
     scores,
-    sizes,
     tables,
     traces,
 )
+from collector.store.evidence import generations
 from collector.store.postgres import partitions
+from collector.store.upkeep import retention, rollup_check, sizes
 
 DAY_S = 86_400
 FIRST_DAY = 20_000

@@ -25,17 +25,10 @@ from collector.errors import StoreUnavailableError
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import LEASED_S, Upkeep
 from collector.settings import Settings
-from collector.store import (
-    Batch,
-    Keep,
-    Store,
-    clock,
-    keys,
-    pair_counts,
-    rollup_check,
-)
+from collector.store import Batch, Keep, Store, clock, keys, pair_counts
 from collector.store.postgres.server import _WRITER_LOCK
 from collector.store.tables import key_bucket, upkeep_lease
+from collector.store.upkeep import rollup_check
 
 LATER_S = 60.0
 

@@ -20,7 +20,8 @@ from collector.contract import Arm, RampChange, Switch, SwitchChange, encode
 from collector.ingest.preparation import prepare
 from collector.serving.silence import Silence
 from collector.settings import Settings
-from collector.store import Batch, Store, ramps, switches
+from collector.store import Batch, Store
+from collector.store.release import ramps, switches
 from collector.store.tables import notification
 
 LIMIT_S = 40.0

@@ -16,7 +16,8 @@ from otlp_bodies import PROTOBUF, body_of
 
 from collector.contract import Arm, Span, encode
 from collector.settings import Settings
-from collector.store import Keep, Store, rollup_check, sizes
+from collector.store import Keep, Store
+from collector.store.upkeep import rollup_check, sizes
 
 NewSettings = Callable[[str], Settings]
 

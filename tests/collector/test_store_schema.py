@@ -18,8 +18,10 @@ from collector.content import ContentPolicy, Redactor
 from collector.contract import Content, Span, encode
 from collector.errors import StoreError
 from collector.ingest.preparation import prepare
-from collector.store import Batch, Store, generations, sizes, traces
+from collector.store import Batch, Store, traces
+from collector.store.evidence import generations
 from collector.store.tables import metadata
+from collector.store.upkeep import sizes
 
 KEEP = ContentPolicy(Redactor(()))
 EMPTY = dict.fromkeys(metadata.tables, 0) | {"secret": 1}

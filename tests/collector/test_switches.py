@@ -14,7 +14,8 @@ from collector.api.switch_watch import SwitchWatch
 from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import Switch
-from collector.store import Store, switches
+from collector.store import Store
+from collector.store.release import switches
 
 WAITERS = 60
 """More than the database's connections, and more than the threads that serve requests."""

@@ -17,14 +17,8 @@ from collector.contract import Content, Generation, Span, encode
 from collector.dialects import content as content_of
 from collector.ingest.preparation import prepare
 from collector.protobuf.parts import read_parts
-from collector.store import (
-    Batch,
-    Store,
-    generations,
-    span_rows,
-    texts,
-    traces,
-)
+from collector.store import Batch, Store, span_rows, texts, traces
+from collector.store.evidence import generations
 from collector.store.tables import content, generation, span
 from collector.store.texts import SHARED
 

@@ -24,8 +24,9 @@ from collector.ingest.preparation import prepare
 from collector.ingest.queue import Ingest
 from collector.ingest.signals import TRACES
 from collector.otlp.body import Encoding
-from collector.store import Batch, Store, sizes
+from collector.store import Batch, Store
 from collector.store.turn import InterpreterTurn
+from collector.store.upkeep import sizes
 
 _LONG_S = 30.0
 NOBODY = Sender(judges=False, key_id=None)

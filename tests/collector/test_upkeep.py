@@ -15,15 +15,8 @@ from collector.contract import Span, encode
 from collector.ingest.preparation import prepare
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
-from collector.store import (
-    Batch,
-    Keep,
-    Store,
-    engine_spans,
-    pair_counts,
-    rollup_check,
-    sizes,
-)
+from collector.store import Batch, Keep, Store, engine_spans, pair_counts
+from collector.store.upkeep import rollup_check, sizes
 
 NOW = 1_790_000_000.0
 

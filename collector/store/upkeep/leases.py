@@ -16,9 +16,10 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, u
 
 from collector.contract import Generation, LeasedEvaluator, LeaseRequest, Pair, Score
 from collector.errors import ConflictError
-from collector.store import clock, generations, pairs, rollouts, scores
+from collector.store import clock, rollouts, scores
+from collector.store.evidence import generations, pairs
+from collector.store.evidence.generations import ContentOf
 from collector.store.generation_rows import Row
-from collector.store.generations import ContentOf
 from collector.store.reader import StoreConnection
 from collector.store.tables import evaluation as e
 from collector.store.tables import evaluation_lease as lease

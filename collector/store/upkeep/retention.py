@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Select, delete, func, select
 
-from collector.store import days, pair_counts, progress, regressions
+from collector.store import days, pair_counts, progress
 from collector.store.tables import (
     content,
     engine_sample,
@@ -22,6 +22,7 @@ from collector.store.tables import (
     rollup_minute,
     span,
 )
+from collector.store.upkeep import regressions
 from collector.store.writer import Writer
 
 _DAY_S: Final = 86_400

@@ -13,7 +13,8 @@ from collector.contract import (
     RolloutHistory,
     StoredVerdict,
 )
-from collector.store import policies, rollup_reads, verdicts
+from collector.store import rollup_reads
+from collector.store.release import policies, verdicts
 from collector.store.row_records import record_of
 from collector.store.tables import generation as g
 

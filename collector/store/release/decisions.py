@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 
 from collector.contract import Outcome, RegisteredPolicy, ReleaseDecision, StoredVerdict
 from collector.errors import NotFoundError
-from collector.store import policies, verdicts
+from collector.store.release import policies, verdicts
 
 _AHEAD_S = 60.0
 """How far the clock of another collector may be ahead."""

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, and_, select, tuple_
 
 from collector.contract import Feedback, FeedbackKind
-from collector.store import generations, rollouts
+from collector.store import rollouts
+from collector.store.evidence import generations
 from collector.store.pages import Page, page_of
 from collector.store.row_records import record_of
 from collector.store.tables import feedback as f

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, func, insert, select
 from collector.contract import Outcome, RampChange, RampStep, RegisteredPolicy, Verdict
 from collector.errors import ConflictError
 from collector.nouns import counted
-from collector.store import policies, verdicts
+from collector.store.release import policies, verdicts
 from collector.store.tables import generation as g
 from collector.store.tables import ramp_step as r
 

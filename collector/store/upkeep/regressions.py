@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, select, tuple_
 
 from collector.contract import PairKey, Regression
-from collector.store import generations, pairing, progress, rollouts, scores
+from collector.store import progress, rollouts, scores
+from collector.store.evidence import generations, pairing
 from collector.store.reader import StoreConnection
 from collector.store.row_records import record_of
 from collector.store.tables import generation as g

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, Select, Table, func, select, union_all
 
 from collector.contract import AcceptanceWatch, Arm, RampStep, StoredVerdict, SwitchState
-from collector.store import ramps, rollup_reads, switches, verdicts, watches
+from collector.store import rollup_reads
 from collector.store.reader import StoreConnection
+from collector.store.release import ramps, switches, verdicts, watches
 from collector.store.rollups.state import RollupState
 from collector.store.tables import ramp_step, registered_policy, switch_event, verdict
 

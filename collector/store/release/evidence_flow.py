@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from collector.contract import Arm, Notification, NotificationType, Switch
-from collector.store import notifications, ramps, rollout_states, switches
+from collector.store import notifications
+from collector.store.release import ramps, rollout_states, switches
 from collector.store.tables import evidence_flow as f
 from collector.store.tables import generation as g
 

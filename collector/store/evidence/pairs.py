@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, select
 
 from collector.contract import Content, Generation, Pair, PairKey, Score
-from collector.store import generations, pairing, rollouts, scores
+from collector.store import rollouts, scores
+from collector.store.evidence import generations, pairing
+from collector.store.evidence.generations import ContentOf
 from collector.store.generation_rows import from_row
-from collector.store.generations import ContentOf
 from collector.store.pages import Page
 from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g

@@ -6,8 +6,9 @@ from collector.columns import Table
 from collector.contract import EvidencePart, Verdict
 from collector.data_hash import pairs_hash
 from collector.errors import ConflictError
-from collector.store import pairs_arrow, rollouts, watches
+from collector.store import pairs_arrow, rollouts
 from collector.store.engine import Store
+from collector.store.release import watches
 
 
 def require_stored(store: Store, verdict: Verdict) -> None:

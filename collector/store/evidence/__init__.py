@@ -1,0 +1,1 @@
+"""Reads generations, pairs and feedback."""

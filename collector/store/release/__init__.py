@@ -1,0 +1,1 @@
+"""Policies, verdicts, decisions, and the traffic that follows from them."""
