@@ -211,7 +211,7 @@ from collector.settings import Settings
 from collector.ingest.preparation import prepare
 from collector.store import Batch, Store, rollouts
 from collector.store.clickhouse import ClickHouse
-from collector.store import rollup_check
+from collector.store.upkeep import rollup_check
 from chdb_processes import run_steps
 from otlp_bodies import received
 
