@@ -128,6 +128,7 @@ class Rounds:
         now = time.time_ns()
         self._spans = Spans(seed, spans_a_trace=SPANS_A_TRACE, first_start_unix_ns=now)
         self._stored: set[Identity] = set()
+        self._unsent: list[Body] = []
         sqlite_url = f"sqlite:///{folder / 'draftgate.db'}"
         self.database_url = postgres.url if postgres else sqlite_url
 
@@ -153,8 +154,7 @@ class Rounds:
     def _load_until_killed(
         self, address: str, process: "subprocess.Popen[bytes]", *, crash_postgres: bool
     ) -> Load:
-        sizes = (self._random.randrange(1, 9) * SPANS_A_TRACE for _ in range(_BODIES_A_ROUND))
-        made = [body for size in sizes for body in self._spans.bodies(size, 1)]
+        made = self._bodies()
         load = Load(f"{address}/v1/traces", iter(made))
         threads = [threading.Thread(target=load.work) for _ in range(self._senders)]
         for thread in threads:
@@ -170,7 +170,16 @@ class Rounds:
             thread.join()
         assert len(load.attempted) < len(made), "all was sent before the kill"
         assert not load.faults, f"answered otherwise than 200, 429 or 503: {load.faults[:3]}"
+        self._unsent = made[len(load.attempted) :]
         return load
+
+    def _bodies(self) -> list[Body]:
+        """Return a round's bodies: those that the last one did not send, and new ones."""
+        sizes = (
+            self._random.randrange(1, 9) * SPANS_A_TRACE
+            for _ in range(_BODIES_A_ROUND - len(self._unsent))
+        )
+        return self._unsent + [body for size in sizes for body in self._spans.bodies(size, 1)]
 
     def _verify_after_kill(self, load: Load) -> set[Identity]:
         after_kill = stored_ids(self.database_url)
