@@ -11,7 +11,6 @@ ROUNDS = 20
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_sqlite_keeps_what_was_acknowledged_once(tmp_path: Path) -> None:
     """Killed at random moments, nothing acknowledged is lost, halved, or doubled by retries."""
@@ -21,7 +20,6 @@ def test_sqlite_keeps_what_was_acknowledged_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_postgresql_keeps_what_was_acknowledged_once(tmp_path: Path, postgres: Postgres) -> None:
     """The same, and the collector comes back by itself when its database was killed."""

@@ -62,7 +62,6 @@ def upkeep_of(store: Store) -> Upkeep:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_nothing_acknowledged_is_lost_with_one_killed_and_one_paused(
     tmp_path: Path, postgres: Postgres

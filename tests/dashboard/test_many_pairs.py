@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from collector.client import Client
 from collector.contract import Arm, Generation, encode
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 Serving = Callable[..., AbstractContextManager[str]]
 FAILED = FATES[1]

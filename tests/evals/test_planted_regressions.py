@@ -9,7 +9,6 @@ PROMPTS = 160
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_a_truncated_context_fails() -> None:
     """Answers without their notes are wrong, in the cohort that needs notes."""
     (planted,) = (p for p in regressions() if p.name == "truncates its context")
@@ -19,7 +18,6 @@ def test_a_truncated_context_fails() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_lenient_acceptance_fails() -> None:
     """Draft tokens that the target would not have chosen cost tasks, and no time is lost."""
     (planted,) = (p for p in regressions() if p.name == "accepts too much")
@@ -30,7 +28,6 @@ def test_lenient_acceptance_fails() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_slow_first_tokens_never_pass() -> None:
     """30 ms on every twentieth first token: the time to first token is not proved, all else is."""
     (planted,) = (p for p in regressions() if p.name.startswith("sleeps"))
@@ -41,7 +38,6 @@ def test_slow_first_tokens_never_pass() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 def test_equal_arms_do_not_fail() -> None:
     """The same route twice."""
     verdict = judged(Planted("none", speculating()), 40)
