@@ -54,6 +54,7 @@ def rollout_file(random_pair: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_prices_of_a_rollout_file_become_money_in_its_verdict(
     rollout_file: Path, tmp_path: Path
 ) -> None:

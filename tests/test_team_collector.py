@@ -50,6 +50,7 @@ def rollout_file(random_pair: dict[str, Path], tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_run_evaluate_gate_and_dashboard_work_with_a_key(
     rollout_file: Path, tmp_path: Path, free_port: Callable[[], int]
 ) -> None:

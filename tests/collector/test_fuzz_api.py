@@ -40,6 +40,7 @@ def api_schema(module_serve: Callable[..., Any], tmp_path_factory: pytest.TempPa
 
 # Not schemathesis's own parametrization: it reads the document while tests are collected.
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_route_answers_as_it_says(api_schema: Any) -> None:
     """No 5xx, no status, media type or shape that the document does not name."""
     checks = CHECKS.get_by_names(CHECKED)

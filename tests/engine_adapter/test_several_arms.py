@@ -251,6 +251,7 @@ def test_a_merge_may_override_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_example_runs_on_real_models(tmp_path: Path, url: str) -> None:
     """Four candidates of the docs' example: who drafts, whose answers are whose, and the grid."""
     root = Path(__file__).parents[2]

@@ -138,6 +138,7 @@ def finished(data: Path, minilm: Path, out: Path, folder: Path, missing: int = 0
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_training_learns_ships_and_judges(
     data, minilm, trained, tmp_path, capsys, generation_of: Callable[..., Generation]
 ) -> None:

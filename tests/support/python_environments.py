@@ -1,8 +1,8 @@
 """Draftgate's wheel, without torch, on the other Pythons of this machine.
 
 Each has an environment in the user's cache, with the newest packages, or those of a file of pins
-named by its version; the wheel in it is made anew by every test session. Run this file to make
-them.
+named by its version; the wheel in it is made anew if the checkout has changed. Run this file to
+make them.
 """
 
 import hashlib
@@ -42,9 +42,12 @@ def others() -> dict[str, Path]:
 def with_draftgate(version: str, interpreter: Path) -> Path:
     """Return a Python of the version with the checkout's wheel and its dependencies installed."""
     pins = PINS / f"{version}.txt"
+    sources = _digest(_files())
     wanted = (ROOT / "pyproject.toml").read_bytes() + (pins.read_bytes() if pins.exists() else b"")
     folder = CACHE / f"{version}-{hashlib.sha256(wanted).hexdigest()[:12]}"
     python, ready = folder / "bin" / "python", folder / ".ready"
+    if ready.exists() and ready.read_text() == sources:
+        return python
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
         run(str(interpreter), "-m", "venv", str(folder))
@@ -53,21 +56,31 @@ def with_draftgate(version: str, interpreter: Path) -> Path:
         _copy(Path(source))
         if not ready.exists():
             run(*pip, source, *(("-r", str(pins)) if pins.exists() else ()))
-            ready.touch()
         else:
             run(*pip, "--no-deps", "--force-reinstall", source)
+    ready.write_text(sources)
     return python
 
 
-def _copy(target: Path) -> None:
-    """Copy the files that git knows: a build leaves its extension beside the source."""
+def _files() -> list[str]:
+    """Return the names of the files that git knows: a build leaves its extension beside them."""
     listed = subprocess.check_output(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True
     ).splitlines()
-    for name in listed:
-        if (ROOT / name).is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target / name)
+    return [name for name in listed if (ROOT / name).is_file()]
+
+
+def _digest(names: list[str]) -> str:
+    found = hashlib.sha256()
+    for name in names:
+        found.update(f"{name}\0".encode() + hashlib.sha256((ROOT / name).read_bytes()).digest())
+    return found.hexdigest()
+
+
+def _copy(target: Path) -> None:
+    for name in _files():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target / name)
 
 
 def _version(python: str) -> str | None:
