@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Compiling every module anew takes a process that a test starts longer than running it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom pin-images pictures site clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines pythons sandbox audit sbom pin-images pictures site clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -38,9 +38,13 @@ test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without 
 	PYTHONPATH=$(CURDIR)/tests/support/uncompiled $(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal \
 		$(addprefix tests/collector/,$(UNCOMPILED)) tests/engine_adapter/test_transport.py $(ARGS)
 
+# Collecting every test takes a worker longer than running most slow ones.
+marked = $(shell grep -rl --include='test_*.py' 'mark\.$(1)\b' tests)
+
 test-slow: $(READY)  ## Run the slow tests, those that need the machine to themselves last
-	$(BIN)/pytest -m "slow and not alone" -n logical --dist loadfile $(ARGS)
-	$(BIN)/pytest -m "slow and alone" $(ARGS)
+	$(BIN)/pytest -m "slow and not alone" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
+		$(call marked,slow) $(ARGS)
+	$(BIN)/pytest -m "slow and alone" $(call marked,alone) $(ARGS)
 
 check: $(READY) lint  ## Lint, types, import rules, and the docs' completeness
 	$(BIN)/pytest tests/test_docs.py
@@ -82,6 +86,10 @@ clients: $(READY)  ## Install the instrumentations, and the packages of metrics,
 
 engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB, and an older llama.cpp)
 	$(BIN)/python tests/support/engine_environments.py
+
+pythons: $(READY)  ## Install Draftgate on the machine's other Pythons and on an emulated ARM machine
+	$(BIN)/python tests/support/python_environments.py
+	! command -v apt-get >/dev/null || $(BIN)/python tests/support/arm64_machine.py
 
 $(AUDIT)/.ready:
 	$(PYTHON) -m venv $(AUDIT)
