@@ -22,6 +22,18 @@ _BEGIN: Final = "<!-- made by python -m benchmarks.engine_audit: {} -->"
 _END: Final = "<!-- end -->"
 _QUIET: Final = re.compile("^sampled answers, pooled: quiet over (?!0 tokens)")
 _POOLED: Final = re.compile("^(greedy|sampled) answers, pooled: ")
+_SHORTER: Final = [
+    (re.compile(pattern), instead)
+    for pattern, instead in (
+        (r", an alarm at 100\)", ")"),
+        (r" \(\d+\.\d%\)", ""),
+        (r", such as prompt .*, gap (\S+) where (\S+) is a tie", ", such as gap \\1 (a tie: \\2)"),
+        (r"(?<=tokens) of \d+ answers", ""),
+        (r", where the baseline's own are quiet over .*", "; the baseline's are quiet"),
+        (r"\d+ are expected not to be the likeliest, of 1,000 needed: ", "needs "),
+        (r"\), and (\S+) are those that the seeds give", "), \\1 given by the seeds"),
+    )
+]
 _CODES: Final = {words: code for words, (code, _) in FAULTS.items()}
 
 
@@ -115,7 +127,9 @@ def _real(results: Sequence[Result]) -> Iterator[str]:
 def _finding(one: Result) -> str:
     """Return the finding's words without those that the row's other cells and the page hold."""
     words = _POOLED.sub("", one.words or "").removesuffix(f": {one.outcome}")
-    return words.replace(", an alarm at 100)", ")")
+    for pattern, instead in _SHORTER:
+        words = pattern.sub(instead, words)
+    return words
 
 
 def _number(release: str) -> tuple[int, ...]:
