@@ -174,8 +174,11 @@ def test_an_interrupted_run_goes_on(experiment: Make, ended_by: signal.Signals) 
         assert first[1] == 2 * sizes[cohort][0]
 
 
-def test_a_collector_that_stops_ends_a_run(tmp_path: Path, experiment: Make) -> None:
+def test_a_collector_that_stops_ends_a_run(
+    tmp_path: Path, experiment: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit 2 in one line, with what to do."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # s for an export and its retries, not 10
     here = experiment(mode="constant", rate=5)
     with running(tmp_path / "other.db", tmp_path / "other.log") as url:
         changed(here.path, collector={"url": url})
