@@ -21,6 +21,7 @@ MOST_CUT = 0.05
 is a biased selection."""
 CUT_LEVEL = 0.01
 """Level of the test that the candidate has no more such answers than the baseline."""
+_NAMED_WRONGLY = " (or the evidence names another seed, dtype or k)"
 _EXPECTED = frozenset({CUT, GREEDY, FAILED, SAME_SEED})
 """Reasons for leaving an answer out that are judged elsewhere, or are harmless."""
 
@@ -53,7 +54,8 @@ def judge(
     if control is not None and _missed(audited.seeded, control.seeded):
         words = (
             f"{numbers}; ALARM over {audited.seeded.tokens:,} tokens, which are not those that the "
-            f"seeds give, where {control.seeded.tokens:,} of the baseline's are: fail"
+            f"seeds give{_NAMED_WRONGLY}, where {control.seeded.tokens:,} of the baseline's are: "
+            "fail"
         )
         return SampledJudgement(Outcome.FAIL, None, words)
     if control is not None and (p := _p_cut(audited, control)) <= cut_level:
@@ -125,13 +127,24 @@ def _unseen(audited: AuditResult) -> str:
 
 
 def _unseeded(audited: AuditResult, control: AuditResult | None) -> str:
-    """Return why answers of an engine whose draws can be made again were not held against them."""
+    """Return why answers of an engine whose draws can be made again are not judged by them.
+
+    An arm's own alarm is named too: without a baseline that is quiet over as many tokens, it may be
+    the evidence that is wrong.
+    """
     arms = {"": audited} if control is None else {"": audited, "of the baseline ": control}
-    return "".join(
+    lacking = [
         f"; {count:,} answers {whose}{why} are not judged by their seeds"
         for whose, arm in arms.items()
         for why, count in sorted(arm.unseeded.items())
-    )
+    ]
+    missed = [
+        f"; {arm.seeded.tokens:,} tokens {whose}are not those that the seeds give{_NAMED_WRONGLY}, "
+        "so seeds do not judge"
+        for whose, arm in arms.items()
+        if arm.seeded.alarmed
+    ]
+    return "".join([*lacking, *missed])
 
 
 def _fewest_seeded(audited: AuditResult, control: AuditResult) -> int | None:

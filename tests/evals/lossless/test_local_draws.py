@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from recorded_runs import recorded
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from collector.contract import Arm, Generation
 from engine_adapter.routes import LocalRoute
@@ -23,8 +25,8 @@ ANSWERS = 12
 TEXTS = ("the order was shipped on monday", "will arrive soon", "by north way and by north way")
 
 
-def answered(pair: Pair, **candidate: Any) -> dict[Arm, list[Generation]]:
-    """Return both arms' sampled answers; the candidate's route has these keys."""
+def answered(pair: Pair, count: int = ANSWERS, **candidate: Any) -> dict[Arm, list[Generation]]:
+    """Return so many sampled answers of each arm; the candidate's route has these keys."""
     plain = {"engine": "local", "model": str(pair["target"])}
     drafted = {"method": "draft_model", "draft_model": str(pair["draft"])}
     drafted = drafted if "method" not in candidate else {}
@@ -34,7 +36,7 @@ def answered(pair: Pair, **candidate: Any) -> dict[Arm, list[Generation]]:
     }
     turns = [
         Turn(Prompt(id=f"p{i}", cohort="c", prompt=TEXTS[i % 3], max_tokens=32), 0, arm)
-        for i in range(ANSWERS)
+        for i in range(count)
         for arm in Arm
     ]
     made = recorded(routes, turns, sampling=Sampling(temperature=1.0, max_tokens=32))
@@ -114,3 +116,49 @@ def test_evidence_that_names_other_draws_is_a_fail(random_pair: Pair) -> None:
     found = judge(audited(lies), audited(made[Arm.BASELINE]))
     assert found.outcome == "fail", found.words
     assert "not those that the seeds give" in found.words
+
+
+BFLOAT16 = "computed or rescored in bfloat16"
+
+
+def claiming(dtype: str, answers: Sequence[Generation]) -> list[Generation]:
+    """Return the answers with evidence that names this dtype."""
+    ks = [(one.seeded_draws or "").partition(" ")[2] for one in answers]
+    return [replace(one, seeded_draws=f"{dtype} {k}") for one, k in zip(answers, ks, strict=True)]
+
+
+def test_bfloat16_that_claims_float32_is_an_alarm_that_names_the_evidence(
+    random_pair: Pair,
+) -> None:
+    """Rounding moves tokens off their draws, which a fault of the sampler does as well."""
+    made = answered(random_pair, count=45, dtype="bfloat16")
+    audited = audit_of(random_pair)
+    lies = audited(claiming("float32", made[Arm.CANDIDATE]))
+    assert (lies.law.alarmed, lies.unseeded) == (False, {})
+    found = judge(lies, audited(made[Arm.BASELINE]))
+    assert found.outcome == "fail", found.words
+    assert "(or the evidence names another seed, dtype or k)" in found.words
+
+
+def test_float32_that_claims_bfloat16_is_audited_by_its_distribution(random_pair: Pair) -> None:
+    """The finding says why the seeds do not judge."""
+    made = answered(random_pair)
+    audited = audit_of(random_pair)
+    lies = audited(claiming("bfloat16", made[Arm.CANDIDATE]))
+    assert (lies.seeded.tokens, lies.unseeded) == (0, {BFLOAT16: ANSWERS})
+    assert lies.law.tokens == sum(one.output_tokens or 0 for one in made[Arm.CANDIDATE])
+    found = judge(lies, audited(made[Arm.BASELINE]))
+    assert f"{ANSWERS} answers {BFLOAT16} are not judged by their seeds" in found.words
+
+
+@pytest.mark.parametrize("rounded", ["target", "draft"])
+def test_a_rescorer_in_bfloat16_does_not_judge_by_seeds(
+    random_pair: Pair, tmp_path: Path, rounded: str
+) -> None:
+    """Whatever the evidence claims: either model's files give the dtype."""
+    folder = tmp_path / rounded
+    model = AutoModelForCausalLM.from_pretrained(random_pair[rounded], dtype=torch.bfloat16)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(random_pair[rounded]).save_pretrained(folder)
+    found = audit_of(random_pair | {rounded: folder})(answered(random_pair)[Arm.CANDIDATE])
+    assert (found.seeded.tokens, found.unseeded) == (0, {BFLOAT16: ANSWERS})
