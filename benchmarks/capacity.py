@@ -141,7 +141,7 @@ def shared(options: argparse.Namespace) -> dict[str, Assumption]:
         "evaluator_ms": Assumption(
             options.evaluator_ms,
             "ms of CPU an answer",
-            "option; docs/evaluators.md, Speed: groundedness in RAGTruth pairs, busy cores, 10 ms; "
+            "option; docs/evaluators.md, Speed: groundedness in RAGTruth pairs, 6.4 ms; "
             "docs/measurements.md, How right the graders are: a program in the sandbox 47 ms",
         ),
         "utilisation": Assumption(options.utilisation, "of a core's time", chosen),
@@ -252,7 +252,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--span-bytes", type=float, help="size of a span in protobuf, instead of the tokens")
     add("--retention-days", type=float, default=30)
     add("--evaluated", type=float, default=1.0, help="share of answers that are scored")
-    add("--evaluator-ms", type=float, default=10.0)
+    add("--evaluator-ms", type=float, default=6.4)
     add("--utilisation", type=float, default=0.5)
     add("--replicas", type=float, default=2, help="copies of the database and its disk")
     add("--disk-fill", type=float, default=0.7)

@@ -61,7 +61,7 @@ def test_one_row_by_hand() -> None:
     assert row.spans_per_s == 200
     assert row.collector_cores == pytest.approx(200 * 29e-6 / 0.5)
     assert row.database_cores == pytest.approx(200 * 16e-6 / 0.5 * 2)
-    assert row.evaluator_cores == pytest.approx(200 * 10e-3 / 0.5)
+    assert row.evaluator_cores == pytest.approx(200 * 6.4e-3 / 0.5)
     assert row.disk_gb == pytest.approx(200 * 86_400 * 30 * 3_806 / 1e9 * 2 / 0.7)
     assert row.databases == 1
     cores = row.collector_cores + row.database_cores + row.evaluator_cores

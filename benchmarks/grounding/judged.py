@@ -153,7 +153,7 @@ def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
         return np.zeros(0)
     data = sentences(answers, model.rarity)
     checked = model.calibration.checked(model.raw(data.rows), data.excess)
-    return model.calibration.of_answers(checked, data.answer, len(answers))
+    return model.calibration.of_checked(checked, data.excess, data.answer, len(answers))
 
 
 def _edits_out_of_fold(kept: Path | None) -> tuple[list[str], Floats | None]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from grounding_passages import FACTS
+from scipy.special import expit, logit
 
 from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import read
@@ -55,6 +56,17 @@ def test_a_check_flags_a_sentence_by_itself() -> None:
         assert model.calibration.alone(odds)[0] > model.calibration.threshold
     unfound = model.calibration.checked(np.array([-9.0]), np.array([-np.inf]))
     assert unfound == -9.0
+
+
+@pytest.mark.parametrize("sentences", [1, 12, 100])
+def test_a_check_flags_an_answer_of_any_length(sentences) -> None:
+    """The correction for length takes nothing from what a check found."""
+    calibration, excesses = shipped().calibration, np.full(sentences, -np.inf)
+    excesses[0], raw, answer = 0.5, np.full(sentences, -9.0), np.zeros(sentences, dtype=np.int64)
+    odds = calibration.of_checked(calibration.checked(raw, excesses), excesses, answer, 1)
+    assert calibration.probability(odds)[0] == pytest.approx(
+        expit(logit(calibration.threshold) + 0.5)
+    )
 
 
 NUMBERED = (

@@ -64,7 +64,7 @@ def fit_blend(odds: SentenceOdds, label: NDArray[np.int64]) -> Blend:
 
     def calibrated_at(share: float) -> Blend:
         raw = Blend(share, UNCALIBRATED).odds(odds.forests, odds.network)
-        return Blend(share, calibrated(raw, odds.sentences, label, lengths=(0.0,)))
+        return Blend(share, calibrated(raw, odds.sentences, label))
 
     def loss(blend: Blend) -> float:
         of_answers = blend.calibration.of_answers(

@@ -4,7 +4,7 @@ import re
 
 _TRIGGER = re.compile(
     r"\blet (?:me|us) know\b|\b(?:i|we) hope\b|^hope (?:this|that|it)\b"
-    r"|\bhope (?:this|that|it)(?: \w+)? helps?\b"
+    r"|\bhope (?:this|that|it)(?: \w+)? (?:helps?|assists?)\b"
     r"|\bfeel free\b|\bhesitate\b|\b(?:happy|glad|pleased|delighted) to\b|\bwould you like\b"
     r"|\bdo you (?:have|need|want)\b|\bif you(?:'d| would| have| need| want|'re| are)\b"
     r"|\b(?:any|more|further|other|additional) (?:\w+ )?(?:questions?|help|assistance|details)\b"
@@ -20,21 +20,21 @@ _TRIGGER = re.compile(
 _WORD_LIST = """
 a able about above absolutely additional advice afternoon again all also always am amazing an and
 answer answers any anyone anything anytime appreciate are ask asking aspect aspects assist
-assistance at available back based be below best but by can care certainly cheers clarification
-clarifications clarify clear concern concerns contact context could course curious custom day deeper
-definitely delighted detail details did discuss dive do documents don't elaborate else enjoy evening
-everything excellent expand explain explained explanation fantastic feedback feel find follow
-following for forward found free from further future general get give given glad gladly go good
-great guidance had happen happily happy have hello help helped helpful helping helps here hesitate
-hi hope how i i'd i'll i'm if in info information inquiries inquiry insight interested interesting
-is issue issues it it's just keep kind kindly know let like look looking love lovely luck make
-matter may me mention might more morning my need needed needs nice no not now of offer ok okay on or
-other our out part parts pass passage passages pleasant please pleased pleasure point points
-possible problem problems provide provided queries query question questions reach regarding regards
-reply request require response rest return right say search see sense service share should shout
-simply so some something soon specific subject summary support sure take tell text than thank thanks
-that that's the them then there these they thing things this those thoughts time to today topic
-topics touch trust unclear understand up us useful wait want way we we're weekend welcome what
+assistance assists at available back based be below best but by can care certainly cheers
+clarification clarifications clarify clear concern concerns contact context could course curious
+custom day deeper definitely delighted detail details did discuss dive do documents don't elaborate
+else enjoy evening everything excellent expand explain explained explanation fantastic feedback feel
+find follow following for forward found free from further future general get give given glad gladly
+go good great guidance had happen happily happy have hello help helped helpful helping helps here
+hesitate hi hope how i i'd i'll i'm if in info information inquiries inquiry insight interested
+interesting is issue issues it it's just keep kind kindly know let like look looking love lovely
+luck make matter may me mention might more morning my need needed needs nice no not now of offer ok
+okay on or other our out part parts pass passage passages pleasant please pleased pleasure point
+points possible problem problems provide provided queries query question questions reach regarding
+regards reply request require response rest return right say search see sense service share should
+shout simply so some something soon specific subject summary support sure take tell text than thank
+thanks that that's the them then there these they thing things this those thoughts time to today
+topic topics touch trust unclear understand up us useful wait want way we we're weekend welcome what
 what's whatever when whenever where whether which will wish wishes wishing with wonderful word work
 works would you you'd you're you've your yours
 """

@@ -45,7 +45,7 @@ class Groundedness:
     """
 
     name = "lexical-support"
-    version = "11"
+    version = "12"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 

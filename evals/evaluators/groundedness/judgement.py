@@ -109,8 +109,9 @@ class SentenceJudge:
         readings = read(text, sentences, self.passages, rarity, known, self.question)
         if not readings:
             return None
-        odds = self.calibration.checked(self.odds(text, readings), excess(readings))
-        whole = self.calibration.of_answers(odds, np.zeros(len(odds), dtype=np.int64), 1)
+        found, one = excess(readings), np.zeros(len(readings), dtype=np.int64)
+        odds = self.calibration.checked(self.odds(text, readings), found)
+        whole = self.calibration.of_checked(odds, found, one, 1)
         probability = float(self.calibration.probability(whole)[0])
         return JudgedAnswer(text, readings, self.calibration.alone(odds), probability)
 

@@ -16,30 +16,10 @@ _FEWEST_WORDS = 3
 _SHORT = 6
 """In a sentence with fewer words, content words are looked at too."""
 _READ_CHARACTERS = 4_000
-_OF_BOTH = frozenset(
-    [
-        "a",
-        "i",
-        "an",
-        "as",
-        "at",
-        "do",
-        "en",
-        "he",
-        "in",
-        "is",
-        "it",
-        "me",
-        "no",
-        "on",
-        "or",
-        "so",
-        "us",
-        "was",
-        "were",
-    ]
-)
+_OF_BOTH_LIST = "a i an as at do en he in is it me no on or so us was were"
+_OF_BOTH = frozenset(_OF_BOTH_LIST.split())
 """English function words that other languages have too."""
+_ENGLISH_ALONE = STOP_WORDS - FOREIGN_FUNCTION_WORDS
 _NAME_PARTS = """
 al da dal dalla de dei del della den der des di do dos du el elle la las le les los sia solo son uma
 van von
@@ -76,14 +56,18 @@ def is_foreign(sentence: str) -> bool:
     written = _LETTERS.findall(sentence)
     words = [word.lower() for word in written]
     letters = "".join(words)
-    if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
+    is_ascii = letters.isascii()
+    if not is_ascii and sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
         return True
-    foreign = sum(_is_function_word(written, at) for at in range(len(words)))
-    accented = sum(map(_is_accented, written))
+    foreign = sum(
+        word in FOREIGN_FUNCTION_WORDS and _is_function_word(written, at)
+        for at, word in enumerate(words)
+    )
+    accented = 0 if is_ascii else sum(map(_is_accented, written))
     foreign += accented if accented * _RARELY >= len(words) else 0
     if len(words) < _FEWEST_WORDS:
         return len(words) > 1 and foreign == len(words)
-    english = sum(word in STOP_WORDS - FOREIGN_FUNCTION_WORDS for word in words)
+    english = sum(word in _ENGLISH_ALONE for word in words)
     if len(words) >= _SHORT and foreign > english:
         return True
     if foreign == 0 or any(word in STOP_WORDS and word not in _OF_BOTH for word in words):

@@ -49,6 +49,17 @@ class Calibration:
         count = np.maximum(np.bincount(answer, minlength=answers), 1)
         return together(odds, answer, answers) - self.length * np.log(count)
 
+    def of_checked(
+        self, checked: Floats, excess: Floats, answer: NDArray[np.int64], answers: int
+    ) -> Floats:
+        """Return answers' log-odds from what `checked` returns; `excess` is as for it.
+
+        The level that a check demands holds for the whole answer, whatever its length.
+        """
+        odds, found = self.of_answers(checked, answer, answers), np.isfinite(excess)
+        np.maximum.at(odds, answer[found], self._demanded(excess[found]))
+        return odds
+
     def checked(self, raw: Floats, excess: Floats) -> Floats:
         """Raise sentences' raw log-odds to at least the level that a check demands.
 
@@ -56,9 +67,10 @@ class Calibration:
         −∞ if no check found an error.
         """
         found = np.isfinite(excess)
-        least = (logit(self.threshold) + excess[found] - self.intercept) / self.slope
+        if not found.any():
+            return raw
         checked = raw.copy()
-        checked[found] = np.maximum(raw[found], _inverse_of_one(least))
+        checked[found] = np.maximum(raw[found], _inverse_of_one(self._demanded(excess[found])))
         return checked
 
     def alone(self, odds: Floats) -> Floats:
@@ -72,6 +84,10 @@ class Calibration:
         """
         inside = min(max(probability, _LEAST), 1 - _LEAST)
         return float(expit(SHARPNESS * (logit(self.threshold) - logit(inside))))
+
+    def _demanded(self, excess: Floats) -> Floats:
+        """Return an answer's log-odds at this excess over the threshold."""
+        return np.asarray((logit(self.threshold) + excess - self.intercept) / self.slope)
 
 
 @dataclass(frozen=True, slots=True)

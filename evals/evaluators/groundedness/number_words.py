@@ -40,6 +40,8 @@ def joined(tokens: list[Token], text: str) -> list[Token]:
 
 def _with_decimals(tokens: list[Token], text: str) -> list[Token]:
     """Join each spelled decimal, such as `six point two five`."""
+    if not any(token.form.stem == "point" for token in tokens):
+        return tokens
     found, at = list[Token](), 0
     while at < len(tokens):
         whole = digits = ""

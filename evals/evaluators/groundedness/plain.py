@@ -8,7 +8,7 @@ import re
 _SOURCE = r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?)"
 _SPECIAL = re.compile(
     r"[\[【<\\$（\u00a0\u00b2\u00b3\u00b9\u2000-\u200a\u202f\u2070-\u2079\u3000\uff01-\uff5e]"
-    rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:",
+    rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:|[*_]['’]",
     re.IGNORECASE,
 )
 """Matches every text that has something to blank out or replace."""
@@ -27,6 +27,8 @@ _MARKERS = re.compile(
 )
 _LINK = re.compile(r"(?<=\])\(https?://[^)\s]+\)|https?://[^\s)\]]+")
 _MATH = re.compile(r"\$(?=[^\s$])([^$\n]{0,80}?[^\s$])\$(?!\d)")
+_EMPHASIS = re.compile(r"(?<=[^\W_])[*_]{1,3}(?=['’][^\W_])")
+"""The end or beginning of emphasis within a word, as in `*it*'s` and `it*'s*`."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+|\\[()\[\]]")
 
 
@@ -37,6 +39,7 @@ def plain(text: str) -> str:
     text = text.translate(_WIDE)
     for pattern in (_MARKERS, _LINK, _COMMAND):
         text = pattern.sub(_blank, text)
+    text = _EMPHASIS.sub(lambda match: "\u200b" * len(match.group()), text)
     return _MATH.sub(lambda match: f" {match[1]} ", text)
 
 

@@ -6,49 +6,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.alignment import opposites
+from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
-from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
+from evals.evaluators.groundedness.tokens import Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then", "per"])
 """Words that do not count in a comparison."""
-_PHRASAL = {
-    "carry out": "perform", "find out": "discover", "get through": "pass", "get to": "reach",
-    "get rid of": "remove", "go up": "rise", "go down": "fall", "come back": "return",
-    "go back": "return", "put off": "postpone", "call off": "cancel", "hand in": "submit",
-    "fill in": "complete", "fill out": "complete", "throw away": "discard", "take away": "remove",
-    "take place": "happen", "turn down": "reject", "point out": "note", "give back": "return",
-    "bring about": "cause", "rely on": "depend on", "make sure": "ensure", "set up": "establish",
-}  # fmt: skip
-"""Verbs with a particle, and the verbs that say the same."""
-_OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
-_PAST_FORMS = frozenset(["got", "found"])
-"""Pasts that the words around them do not show."""
-_PHRASES = {
-    tuple(t.form.stem for t in tokens_of(phrase)): tuple(t.form.stem for t in tokens_of(instead))
-    for phrase, instead in {
-        "such as": "like", "for example": "like", "for instance": "like", "in order to": "to",
-        "so as to": "to", "as well as": "and", "because of": "due to", "owing to": "due to",
-        "a number of": "several", "a variety of": "various", "a lot of": "many", "lots of": "many",
-        "plenty of": "many", "at least": "at least", "in addition": "also",
-        "all in all": "overall", "as a result": "thus", "for this reason": "thus",
-        "is able to": "can", "are able to": "can", "has to": "must", "have to": "must",
-        "in spite of": "despite", "prior to": "before", "subsequent to": "after",
-        "with regard to": "about", "in case": "if", **_PHRASAL,
-        **{other + phrase.removeprefix(verb): instead for verb, other in _OTHER_FORMS
-           for phrase, instead in _PHRASAL.items() if phrase.startswith(verb)},
-        "stands in": "is in", "is located in": "is in", "are located in": "are in",
-        "more than": "over",
-        **{f"{each} {unit}": unit for each in ("each", "every")
-           for unit in ("hour", "day", "week", "month", "year")},
-    }.items()
-}  # fmt: skip
 _CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
-_MAX_PHRASE = max(map(len, _PHRASES))
-_FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASES)
+_MAX_PHRASE = max(map(len, PHRASES))
+_FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +56,10 @@ def is_same(one: Key, other: Key) -> bool:
 def _words(tokens: list[Token]) -> Iterator[Word]:
     at, stems = 0, [token.form.stem for token in tokens]
     while at < len(tokens):
-        for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 1, 1, -1):
+        for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 0, 0, -1):
             phrase = tuple(islice(stems, at, at + length))
-            if len(phrase) == length and (instead := _PHRASES.get(phrase)):
-                is_past = tokens[at].form.is_past or stems[at] in _PAST_FORMS
+            if len(phrase) == length and (instead := PHRASES.get(phrase)):
+                is_past = phrase in VERBS and (tokens[at].form.is_past or stems[at] in PAST_FORMS)
                 words = [stem for stem in instead if stem not in _FILLERS]
                 yield from (Word(w, is_past and not n, is_fixed=False) for n, w in enumerate(words))
                 at += length

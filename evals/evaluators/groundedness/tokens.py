@@ -37,6 +37,7 @@ _TOKEN = re.compile(
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
     rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\d)|(?<=\d)\s?[€£¥₹]"
+    r"|(?<=\s)&(?=\s)"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
 """Characters after which a capital does not show a name."""
@@ -50,7 +51,7 @@ _WITH_IS = frozenset(
 )
 """Words after which `'s` is the verb `is`."""
 _NUMBERS = NUMBER_WORDS | ORDINALS
-_SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent")
+_SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent") | {"&": "and"}
 _CURRENCIES = frozenset(CURRENCIES.values())
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
@@ -145,7 +146,7 @@ def _follows(token: Token, start: int) -> bool:
 @lru_cache(maxsize=4096)
 def _parts(word: str) -> tuple[str, str]:
     """Split a contraction into two words; the second is empty if the word is no contraction."""
-    lower = word.lower().replace("’", "'")
+    lower = _INVISIBLE.sub("", word).lower().replace("’", "'")
     if lower in CONTRACTED:
         return CONTRACTED[lower]
     match = _CONTRACTION.fullmatch(lower) if "'" in lower else None

@@ -20,9 +20,9 @@ important significant essential crucial vital key|necessary essential needed req
 main primary principal chief major|type kind sort variety form|part portion section
 area region zone|amount quantity|location place site|example instance|start begin commence
 end finish conclude|show demonstrate indicate|say state mention note|give provide supply offer
-get obtain acquire receive|use utilize employ|help assist aid|keep maintain retain
-let allow permit|enable allow|choose select pick|want wish desire|buy purchase|try attempt
-ask inquire|reply answer respond|happen occur|live reside|improve enhance|ensure guarantee
+get obtain acquire receive|use utilize employ|help assist aid|keep maintain retain|let allow permit
+enable allow|choose select pick|want wish desire|buy purchase|try attempt|ask inquire
+reply answer respond|happen occur|live reside|improve enhance|ensure guarantee
 reduce decrease lessen lower|rise increase grow|create make produce|remove eliminate
 recommend advise suggest|recommended advised|situate locate|name call|mostly mainly primarily
 quick fast rapid swift|quickly rapidly fast swiftly|big large|little small|hard difficult tough
@@ -31,12 +31,33 @@ job occupation work|home house|mistake error|method technique approach way
 goal aim purpose objective|result outcome|benefit advantage|drawback disadvantage
 company firm business|money cash|wide broad|entire whole|complete total entire
 completely entirely totally fully wholly|nearly almost|slowly gradually|enough sufficient
-specific particular certain|different distinct|different various|wealthy rich
+specific particular certain|different distinct various diverse|wealthy rich
 smart intelligent clever|typical usual common|frequent common|pupil student|contain include hold
 include contain|like including|think believe|eat consume|construct build|look appear seem
-near close|individual person|people individual|within inside|near nearby|cheque check
-provided given|mentioned stated|correct right|shut close|gift present|begin start
-additional extra further|because since|although though
+near close|within inside|near nearby|cheque check|provided given|mentioned stated|correct right
+shut close|gift present|begin start|additional extra further|because since|although though
+possible feasible|short brief|long lengthy|small tiny|best ideal optimal|famous renowned
+easily readily|easily simply|combine mix blend|symptom sign|employee worker
+people individual person|medication medicine drug|earn make|include comprise|increase raise boost
+raise rise|prevent avoid|prevent stop|information detail|country nation|teacher instructor
+salary pay wage|step stage phase|find discover|occasionally sometimes|idea concept notion
+problem issue|fix repair|speak talk|component part element|feature characteristic trait
+attempt effort|decide determine|permit enable|examine inspect|verify check confirm
+normal regular ordinary|unusual uncommon rare|enormous huge massive|accurate precise exact
+useful helpful|dangerous hazardous risky|required mandatory compulsory|annual yearly
+correctly properly|immediately instantly promptly|regularly routinely|initially originally
+currently presently|previously formerly|primarily chiefly|directly straight|constantly continually
+simultaneously concurrently|eventually ultimately finally|lastly finally|nutritious nourishing
+physician clinician|attorney lawyer|consumer customer|dwelling residence home|garbage trash waste
+photo picture image|total overall|safe secure|wash clean|show reveal display|exam test
+explain describe|inform tell notify|place put|quick speedy|beneficial helpful useful
+delicious tasty|difficult challenging|gather collect|divide separate split|stir mix
+accomplish achieve attain|modify change alter|replace substitute|stop halt cease|launch start
+route path|trip journey|rule regulation law|consequence result effect|impact effect influence
+likelihood probability chance|capability ability capacity|client customer|treatment therapy
+beverage drink|shop store|fee charge|earnings income|duty responsibility|opinion view
+category class|process procedure|middle center|edge border boundary|aid help|cause trigger
+suitable appropriate|beautiful lovely|damage harm|notable remarkable|distinguish differentiate
 """
 """Common synonyms that WordNet lacks, or has only in rarer senses."""
 _PASTS = {

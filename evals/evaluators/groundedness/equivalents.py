@@ -1,0 +1,120 @@
+"""Phrases and closed-class words that can stand for each other, each with one in its place."""
+
+from collections.abc import Mapping
+
+from evals.evaluators.groundedness.tokens import tokens_of
+
+_PHRASAL_VERBS = {
+    "carry out": "perform", "find out": "discover", "get through": "pass", "get to": "reach",
+    "get rid of": "remove", "go up": "rise", "go down": "fall", "come back": "return",
+    "go back": "return", "put off": "postpone", "call off": "cancel", "hand in": "submit",
+    "fill in": "complete", "fill out": "complete", "throw away": "discard",
+    "take away": "remove", "take out": "remove", "take place": "happen", "turn down": "reject",
+    "point out": "note", "give back": "return", "bring about": "cause", "rely on": "depend on",
+    "make sure": "ensure", "set up": "establish", "refer to as": "call", "know as": "call",
+    "known as": "call", "take part": "participate", "call for": "require",
+    "calls for": "require", "lead to": "cause", "result in": "cause", "talk about": "discuss",
+}  # fmt: skip
+"""Verbs with a particle, and the verbs that say the same."""
+_VERB_FORMS = {
+    "has": "have", "had": "have", "possess": "have", "gets": "get", "got": "get",
+    "needs": "need", "found": "discover",
+}  # fmt: skip
+_OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
+_CONNECTIVES = {
+    "but": "however", "yet": "however", "nonetheless": "however", "even so": "however",
+    "so": "thus", "as a result": "thus", "for this reason": "thus", "accordingly": "thus",
+    "because of": "due to", "owing to": "due to", "on account of": "due to",
+    "though": "although", "even though": "although", "in spite of": "despite",
+    "whereas": "while", "whilst": "while", "till": "until", "in case": "if",
+    "in the event of": "if", "in the event that": "if", "whether or not": "whether",
+    "as soon as": "once", "prior to": "before", "subsequent to": "after", "following": "after",
+    "next": "then", "afterwards": "then", "afterward": "then", "in order to": "to",
+    "so as to": "to", "as well as": "and", "along with": "with", "together with": "with",
+    "in addition": "also", "all in all": "overall", "instead of": "rather than",
+    "as opposed to": "rather than", "except for": "except", "apart from": "except",
+    "aside from": "except", "other than": "except", "with the exception of": "except",
+    "such as": "like", "for example": "like", "for instance": "like", "e.g.": "like",
+    "with regard to": "about", "in regard to": "about", "with respect to": "about",
+    "regarding": "about", "concerning": "about", "by means of": "through", "via": "through",
+    "close to": "near", "upon": "on", "amongst": "among", "amidst": "amid", "towards": "toward",
+    "stands in": "is in", "is located in": "is in", "are located in": "are in",
+    "provided that": "if", "next to": "beside", "beneath": "under", "plus": "and",
+    "furthermore": "also", "moreover": "also", "additionally": "also", "i.e.": "that is",
+    "near to": "near",
+}  # fmt: skip
+_MODALS = {
+    "might": "may", "ought to": "should", "have to": "must", "has to": "must",
+    "need to": "must", "needs to": "must", "require to": "must", "is required to": "must",
+    "are required to": "must", "is able to": "can", "are able to": "can",
+    "is capable of": "can", "are capable of": "can", "is unable to": "can not",
+    "are unable to": "can not", "is going to": "will", "are going to": "will",
+}  # fmt: skip
+_QUANTIFIERS = {
+    "a number of": "several", "a variety of": "various", "a wide variety of": "various",
+    "a range of": "various", "a wide range of": "various", "a lot of": "many",
+    "lots of": "many", "plenty of": "many", "a great many": "many", "a large number of": "many",
+    "the majority of": "most", "each": "every", "the two": "both", "everybody": "everyone",
+    "somebody": "someone", "anybody": "anyone", "nobody": "no one", "less than": "under",
+    "fewer than": "under", "below": "under", "more than": "over", "greater than": "over",
+    "above": "over", "a minimum of": "at least", "no less than": "at least",
+    "not less than": "at least", "no fewer than": "at least", "a maximum of": "up to",
+    "no more than": "up to", "not more than": "up to", "at most": "up to",
+    "as much as": "up to", "as many as": "up to",
+}  # fmt: skip
+_ADVERBS = {
+    "occasionally": "sometimes", "at times": "sometimes", "on occasion": "sometimes",
+    "from time to time": "sometimes", "seldom": "rarely", "for the most part": "mostly",
+    "in particular": "particularly", "specifically": "particularly",
+    "especially": "particularly", "in general": "generally", "well-known": "famous",
+    "right away": "immediately", "at once": "immediately",
+    "nowadays": "today", "at present": "currently", "at the moment": "currently",
+    "right now": "currently", "years of age": "years old", "made up of": "composed of",
+}  # fmt: skip
+_ABBREVIATIONS = {
+    "U.S.": "US", "USA": "US", "U.S.A.": "US", "United States": "US",
+    "United States of America": "US", "U.K.": "UK", "United Kingdom": "UK", "E.U.": "EU",
+    "European Union": "EU", "hrs": "hour", "hr": "hour", "mins": "minute", "secs": "second",
+    "yrs": "year", "lbs": "pound", "kms": "kilometer", "TV": "television", "mom": "mother",
+    "dad": "father", "app": "application",
+}  # fmt: skip
+
+PAST_FORMS = frozenset(["got", "found", "had", "known"])
+"""Pasts that the words around them do not show."""
+
+
+def _stems(words: Mapping[str, str]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    def stems(text: str) -> tuple[str, ...]:
+        return tuple(token.form.stem for token in tokens_of(text))
+
+    return {stems(phrase): stems(instead) for phrase, instead in words.items()}
+
+
+VERBS = _stems(
+    {
+        **_VERB_FORMS,
+        **_PHRASAL_VERBS,
+        **{
+            other + phrase.removeprefix(verb): instead
+            for verb, other in _OTHER_FORMS
+            for phrase, instead in _PHRASAL_VERBS.items()
+            if phrase.startswith(verb)
+        },
+    }
+)
+"""Those of `PHRASES` that have a tense."""
+PHRASES = VERBS | _stems(
+    {
+        **_CONNECTIVES,
+        **_MODALS,
+        **_QUANTIFIERS,
+        **_ADVERBS,
+        **_ABBREVIATIONS,
+        **{
+            f"{each} {unit}": unit
+            for each in ("each", "every")
+            for unit in ("hour", "day", "week", "month", "year")
+        },
+    }
+)
+"""The stems of words, and the stems that stand in their place. None of these is replaced again."""
