@@ -21,7 +21,7 @@ from collector.store import Keep, Store, exists
 from collector.store.reader import TableSize
 from collector.store.upkeep import retention, rollup_check, sizes
 
-app = typer.Typer(no_args_is_help=True, help="Manage the database.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Manage the database.")
 
 _DAY_S = 86_400
 _AT_ONCE = 5000

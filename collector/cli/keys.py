@@ -18,7 +18,7 @@ from collector.settings import of_options
 from collector.store import Store
 from collector.store import keys as stored_keys
 
-app = typer.Typer(no_args_is_help=True, help="Manage API keys.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Manage API keys.")
 
 _NS = 1_000_000_000
 
@@ -110,7 +110,7 @@ def list_(
 
 @app.command()
 def revoke(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The eight digits after dgk_.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The eight characters after dgk_.")],
     database: Database = None,
 ) -> None:
     """Revoke a key: running collectors refuse it within two seconds.

@@ -16,7 +16,7 @@ from collector.notify.delivery import deliver
 from collector.notify.targets import Target
 from collector.store import notifications
 
-app = typer.Typer(no_args_is_help=True, help="Manage notifications.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Manage notifications.")
 
 
 @app.callback()
