@@ -7,15 +7,12 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import forked_commands
 import pytest
 from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
-
-if TYPE_CHECKING:
-    from vllm_server import Pair
 
 # What a script leaves in the background ignores SIGINT, and commands would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,42 +27,6 @@ settings.load_profile("shared cores")
 
 SENTENCE = "the order was shipped on monday by north way and will arrive soon thank you"
 WORDS = SENTENCE.split()
-
-
-_SECONDS = 300.0
-"""A test's limit unless it has the mark `timeout`, as in pyproject.toml."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give a worker each file whole, and all tests of vLLM; the longest time limits go first.
-
-    Workers that would take the longest file last end when it does. Only `--dist loadgroup` does so.
-    """
-    if not config.getoption("loadgroup", default=False):
-        return
-    limits: dict[str, float] = {}
-    for item in items:
-        group = "vllm" if item.get_closest_marker("vllm") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-        timeout = item.get_closest_marker("timeout")
-        limits[group] = max(limits.get(group, 0), timeout.args[0] if timeout else _SECONDS)
-    items.sort(key=lambda item: -limits[_group(item)])
-
-
-def _group(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("xdist_group")
-    assert mark is not None
-    return str(mark.args[0])
-
-
-@pytest.fixture(scope="session")
-def vllm_pair(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Pair]":
-    """Serve the demo's target by vLLM, without its draft and with it, to all that only ask."""
-    from vllm_server import serving_pair
-
-    with serving_pair(tmp_path_factory.mktemp("vllm")) as pair:
-        yield pair
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,6 +15,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parent.parent
 PROMPTS = 16
+DRAFT = {
+    "method": "draft_model",
+    "model": str(ROOT / "demo" / "models" / "draft"),
+    "num_speculative_tokens": 4,
+}
 
 
 def commands_from(step: int) -> str:
@@ -24,15 +29,20 @@ def commands_from(step: int) -> str:
     return "\n".join(re.findall(r"```sh\n(.*?)```", steps, re.S))
 
 
-def test_the_tutorial_ends_in_a_verdict(tmp_path: Path, vllm_pair: vllm_server.Pair) -> None:
+def test_the_tutorial_ends_in_a_verdict(tmp_path: Path) -> None:
     """Its files and commands, over other servers and prompts, judge every pair."""
     workload = (ROOT / "demo" / "workload.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "prompts.jsonl").write_text("".join(workload[:PROMPTS]))
-    with running(tmp_path / "d.db", tmp_path / "log") as collector:
+    target = ROOT / "demo" / "models" / "target"
+    with (
+        running(tmp_path / "d.db", tmp_path / "log") as collector,
+        vllm_server.serving(target) as baseline,
+        vllm_server.serving(target, speculation=DRAFT) as candidate,
+    ):
         script = commands_from(5)
         for written, here in (
-            ("http://localhost:8000", vllm_pair.plain),
-            ("http://localhost:8001", vllm_pair.drafted),
+            ("http://localhost:8000", baseline),
+            ("http://localhost:8001", candidate),
             ("http://localhost:4318", collector),
             ("Qwen/Qwen3-8B", "served"),
         ):

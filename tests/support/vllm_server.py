@@ -8,23 +8,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import engine_environments
 import httpx
-from twenty_prompts import MODELS
-
-from demo.collector_process import running
 
 DRAFT_TOKENS = 4
-DRAFT = {
-    "method": "draft_model",
-    "model": str(MODELS / "draft"),
-    "num_speculative_tokens": DRAFT_TOKENS,
-}
 _COMPACT_JSON = '{"backend": "xgrammar", "disable_any_whitespace": true}'
 _START_S = 900
 """Half a minute alone on two cores, several where they are shared."""
@@ -37,32 +28,6 @@ SETTINGS = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_SERVER_DEV_MODE": "1",
 }
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The demo's target on two running servers."""
-
-    plain: str
-    """The URL of the one that does not speculate."""
-    drafted: str
-    """The URL of the one that `DRAFT` configures."""
-    collector: str
-    """The URL of the collector that has both servers' spans."""
-
-
-@contextmanager
-def serving_pair(folder: Path) -> Iterator[Pair]:
-    """Serve the demo's target without its draft and with it; the folder is the collector's."""
-    with ExitStack() as stack:
-        collector = stack.enter_context(running(folder / "runs.db", folder / "collector.log"))
-        plain, drafted = (
-            stack.enter_context(
-                serving(MODELS / "target", speculation=speculation, collector_url=collector)
-            )
-            for speculation in (None, DRAFT)
-        )
-        yield Pair(plain, drafted, collector)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """vLLM itself, on a CPU, over the demo's pair: body, stream, metrics and trace agree.
 
-Three gigabytes and half a minute a start: the servers without drafts and with a draft model are
-shared with other tests; the one with n-grams is gone when its answers have been taken.
+Three gigabytes and half a minute a start: one server runs at a time, and is gone when its answers
+have been taken.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from twenty_prompts import MODELS, Answers, requests
 
 from collector.client import Client
 from collector.contract import Generation, Speculation
+from demo.collector_process import running
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.scrape import Scrape, ScrapedCounts, counts_between
 from engine_adapter.engines.vllm import COUNTERS, VllmEngine, VllmReader
@@ -29,6 +30,7 @@ from engine_adapter.run.replay import replay
 pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(1800)]
 
 K = vllm_server.DRAFT_TOKENS
+DRAFT = {"method": "draft_model", "model": str(MODELS / "draft"), "num_speculative_tokens": K}
 NGRAM = {
     "method": "ngram",
     "num_speculative_tokens": K,
@@ -66,21 +68,27 @@ class Taken:
     """What the collector made of a run whose server spans it had, too."""
 
 
-def take(root: str, collector: str, rollout: str) -> Taken:
-    """Ask a server everything."""
-    route = HttpRoute(engine="vllm", url=f"{root}/v1", model="served")
-    opened = settled(root, None)
-    asyncio.run(opened_and_closed(route))
-    asked = settled(root, opened)
-    answers = Answers(route)
-    done = settled(root, asked)
-    return Taken(
-        answers=answers,
-        counted=counts_between(asked, done, COUNTERS),
-        questions=counts_between(opened, asked, COUNTERS),
-        scraped=asyncio.run(scraped_counts(route)),
-        joined=joined_run(route, collector, rollout),
-    )
+def take(folder: Path, speculation: dict[str, Any] | None) -> Taken:
+    """Start a server, ask it everything, and stop it."""
+    with (
+        running(folder / "runs.db", folder / "collector.log") as collector,
+        vllm_server.serving(
+            MODELS / "target", speculation=speculation, collector_url=collector
+        ) as root,
+    ):
+        route = HttpRoute(engine="vllm", url=f"{root}/v1", model="served")
+        opened = settled(root, None)
+        asyncio.run(opened_and_closed(route))
+        asked = settled(root, opened)
+        answers = Answers(route)
+        done = settled(root, asked)
+        return Taken(
+            answers=answers,
+            counted=counts_between(asked, done, COUNTERS),
+            questions=counts_between(opened, asked, COUNTERS),
+            scraped=asyncio.run(scraped_counts(route)),
+            joined=joined_run(route, collector),
+        )
 
 
 def settled(root: str, before: Scrape | None) -> Scrape:
@@ -112,10 +120,10 @@ async def scraped_counts(route: HttpRoute) -> list[Any]:
         await engine.close()
 
 
-def joined_run(route: HttpRoute, collector: str, rollout: str) -> list[Generation]:
+def joined_run(route: HttpRoute, collector: str) -> list[Generation]:
     """Return the collector's records of a small run, once the server's spans have arrived."""
     experiment = {
-        "rollout": rollout,
+        "rollout": "joined",
         "workload": str(Path("demo/workload.jsonl").resolve()),
         "baseline": route.model_dump(),
         "candidate": route.model_dump(),
@@ -126,7 +134,7 @@ def joined_run(route: HttpRoute, collector: str, rollout: str) -> list[Generatio
     replay(rollout_file.Rollout.model_validate(experiment))
     with Client(collector) as client:
         for _ in range(60):
-            found = list(client.generations(rollout))
+            found = list(client.generations("joined"))
             if found and all(one.server_ttft_s is not None for one in found):
                 break
             time.sleep(0.5)
@@ -134,20 +142,14 @@ def joined_run(route: HttpRoute, collector: str, rollout: str) -> list[Generatio
 
 
 @pytest.fixture(scope="module")
-def taken(vllm_pair: vllm_server.Pair) -> Callable[[str], Taken]:
-    """Return what a kind of server said; each is asked once, and no two at a time."""
-    roots = {"plain": vllm_pair.plain, "draft": vllm_pair.drafted}
-    collector = vllm_pair.collector
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Taken]:
+    """Return what a kind of server said; each is started once, and alone."""
+    kinds = {"plain": None, "draft": DRAFT, "ngram": NGRAM}
     known: dict[str, Taken] = {}
 
     def of(kind: str) -> Taken:
-        if kind not in known and kind in roots:
-            known[kind] = take(roots[kind], collector, kind)
-        elif kind not in known:
-            with vllm_server.serving(
-                MODELS / "target", speculation=NGRAM, collector_url=collector
-            ) as root:
-                known[kind] = take(root, collector, kind)
+        if kind not in known:
+            known[kind] = take(tmp_path_factory.mktemp(kind), kinds[kind])
         return known[kind]
 
     return of

@@ -21,6 +21,7 @@ from engine_adapter.engines.vllm import COUNTERS
 pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(1800)]
 
 K = vllm_server.DRAFT_TOKENS
+DRAFT = {"method": "draft_model", "model": str(MODELS / "draft"), "num_speculative_tokens": K}
 _RESOURCE = "draftgate.rollout=served,draftgate.arm=candidate,draftgate.cohort=chat"
 _ASKED = 10
 _TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -55,10 +56,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Taken]:
     with (
         running(folder / "runs.db", folder / "collector.log") as collector,
         vllm_server.serving(
-            MODELS / "target",
-            speculation=vllm_server.DRAFT,
-            collector_url=collector,
-            variables=variables,
+            MODELS / "target", speculation=DRAFT, collector_url=collector, variables=variables
         ) as root,
     ):
         yield take(root, collector)

@@ -13,7 +13,7 @@ import llamacpp_server
 import pytest
 import vllm_server
 from rollout_files import written
-from twenty_prompts import requests
+from twenty_prompts import MODELS, requests
 
 from collector.client import Client
 from demo.collector_process import running
@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PROMPTS = 12
 LOADS = (1, 8)
+DRAFT = {"method": "draft_model", "model": str(MODELS / "draft"), "num_speculative_tokens": 4}
+
 
 WORDS = ["refund", "delivery", "invoice", "other"]
 SCHEMA = {
@@ -113,8 +115,10 @@ def test_llamacpps_grammar_holds_under_load(tmp_path: Path, gguf_pair: dict[str,
 
 
 @pytest.mark.vllm
-def test_vllms_structured_output_holds_under_load(
-    tmp_path: Path, vllm_pair: vllm_server.Pair
-) -> None:
+def test_vllms_structured_output_holds_under_load(tmp_path: Path) -> None:
     """On a CPU, with a draft and without."""
-    assert_answers_hold(tmp_path, "vllm", (vllm_pair.plain, vllm_pair.drafted))
+    with (
+        vllm_server.serving(MODELS / "target") as plain,
+        vllm_server.serving(MODELS / "target", speculation=DRAFT) as drafted,
+    ):
+        assert_answers_hold(tmp_path, "vllm", (plain, drafted))
