@@ -42,8 +42,7 @@ test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without 
 marked = $(shell grep -rl --include='test_*.py' 'mark\.$(1)\b' tests)
 
 test-slow: $(READY)  ## Run the slow tests, those that need the machine to themselves last
-	$(BIN)/pytest -m "slow and not alone" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
-		$(call marked,slow) $(ARGS)
+	$(BIN)/pytest -m "slow and not alone" -n logical --dist loadfile $(call marked,slow) $(ARGS)
 	$(BIN)/pytest -m "slow and alone" $(call marked,alone) $(ARGS)
 
 check: $(READY) lint  ## Lint, types, import rules, and the docs' completeness
