@@ -33,6 +33,7 @@ _FAILED: Final = frozenset(
     }
 )
 """As in the APIs of OpenAI, vLLM, SGLang, Anthropic, Gemini, Bedrock, Cohere and others."""
+_USUAL: Final = frozenset({"stop", "length", "tool_calls"})
 _FAILED_PREFIXES: Final = ("error", "malformed_")
 
 
@@ -43,6 +44,8 @@ def failure_of(finish_reasons: Iterable[str]) -> str | None:
     the reason, are ignored: `FinishReason.SAFETY` is `safety`.
     """
     for sent in finish_reasons:
+        if sent in _USUAL:
+            continue
         reason = sent.rpartition(".")[2].lower().removeprefix("finish_reason_").replace("-", "_")
         if reason in _FAILED or reason.startswith(_FAILED_PREFIXES):
             return FINISH_PREFIX + reason[:64]

@@ -71,6 +71,8 @@ class _Sender(NamedTuple):
     """Fields that the resource sets on all its generations; Any: each field's type."""
     facts: tuple[Fact, ...]
     """The resource's other facts."""
+    latest_start_unix_ns: int
+    """A span that starts later is flagged."""
 
 
 class _Meaning(NamedTuple):
@@ -96,6 +98,7 @@ def _sender(resource: Resource, content: ContentPolicy) -> _Sender:
         ResourceRow(digests.id_of(raw), payload.compress(raw)),
         {fact.name: fact.value for fact in facts if fact.kind is FactKind.FIELD},
         tuple(fact for fact in facts if fact.kind is not FactKind.FIELD),
+        time.time_ns() + _AHEAD_NS,
     )
 
 
@@ -104,7 +107,8 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
     fields = attributes.fields
     if is_contract(fields.get("operation"), has_system=attributes.has_system):
         # A faster path with the same result as `recognise`.
-        fields = {**sender.fields, **fields}
+        for name, value in sender.fields.items():
+            fields.setdefault(name, value)
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
         failed = received.status_code in _FAILED
@@ -116,25 +120,28 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
             if flags := broken_laws(fields):
                 fields["quality"] = flags
             decoded = Decoded(fields, {}, ())
-        return _as_rows(received, decoded, DRAFTGATE.name, content, enriches=False, judged=())
+        return _as_rows(
+            received, sender, decoded, DRAFTGATE.name, content, enriches=False, judged=()
+        )
     span = received.span()
     recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))
     if recognised is None:
         return _Meaning(scores=judged)
     decoded, dialect, enriches = recognised.decoded, recognised.dialect, recognised.enriches
-    return _as_rows(received, decoded, dialect, content, enriches=enriches, judged=judged)
+    return _as_rows(received, sender, decoded, dialect, content, enriches=enriches, judged=judged)
 
 
 def _as_rows(
     received: ReceivedSpan,
+    sender: _Sender,
     decoded: Decoded,
     dialect: str,
     content: ContentPolicy,
     *,
-    enriches: bool,
-    judged: tuple[Score, ...],
+    enriches: bool = False,
+    judged: tuple[Score, ...] = (),
 ) -> _Meaning:
-    if received.start_unix_ns > time.time_ns() + _AHEAD_NS:
+    if received.start_unix_ns > sender.latest_start_unix_ns:
         decoded.fields["quality"] = (*decoded.fields.get("quality", ()), _STARTS_LATER)
     generation = generation_rows.to_row(decoded.fields, dialect)
     generation["trace_id"] = received.trace_id

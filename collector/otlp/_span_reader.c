@@ -295,7 +295,8 @@ static PyObject *read_integers(Slice in, Outcome *outcome) {
 /* As in `collector.contract.names`; `sent` is UTF-8. */
 static int has_control(Slice sent) {
     for (const uint8_t *at = sent.at; at < sent.end; at++) {
-        if (*at < 0x20 || *at == 0x7f) return 1;
+        if (*at >= 0x20 && *at < 0x7f) continue;
+        if (*at < 0x80) return 1;
         if (*at == 0xc2 && at[1] < 0xa0) return 1;                 /* U+0080 to U+009F */
         if (*at != 0xe2) continue;
         if (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) return 1; /* U+2028 to U+202E */

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from collector.errors import OtlpError
 from collector.otlp.wire_fields import value_at, varint
 
-_MOST_ITEMS: Final = 1024
+MOST_ITEMS: Final = 1024
+"""Limit of a part."""
 _ENOUGH_BYTES: Final = 512 * 1024
 _SHARED_TIMES: Final = 4
 """A part is at least this many times as long as its resource and scope, which repeat in each."""
@@ -75,7 +76,7 @@ class _Part:
 
     def is_full(self, shared_bytes: int) -> bool:
         """Return whether the part is large enough, also relative to the shared bytes."""
-        is_enough = self.items >= _MOST_ITEMS or self.size_bytes >= _ENOUGH_BYTES
+        is_enough = self.items >= MOST_ITEMS or self.size_bytes >= _ENOUGH_BYTES
         return is_enough and self.size_bytes >= _SHARED_TIMES * shared_bytes
 
     def end_resource(self, shared: bytes) -> None:

@@ -112,13 +112,20 @@ _CHILDREN: Final[dict[int, dict[int, int]]] = {
     _T.ARRAY: {1: _T.ANY},
     _T.KEY_VALUES: {1: _T.KEY_VALUE},
 }
+_ITEMS: Final = frozenset({_T.SPAN, _T.LOG, _T.METRIC})
+_HEAVY: Final = 16
 _LIGHT: Final = {_T.EVENT: 8, _T.LINK: 8, _T.KEY_VALUE: 1, _T.ANY: 1}
 _TYPES: Final = max(_Type) + 1
 _SCHEMA: Final = bytes(
     _CHILDREN.get(kind, {}).get(field, 0) for kind in range(_TYPES) for field in range(_FIELDS)
 )
+_SCHEMA_TO_ITEMS: Final = bytes(
+    0 if kind in _ITEMS else child
+    for kind in range(_TYPES)
+    for child in _SCHEMA[kind * _FIELDS : (kind + 1) * _FIELDS]
+)
 _ONES: Final = bytes([1] * _TYPES)
-_WEIGHTS: Final = bytes(_LIGHT.get(kind, 16) for kind in range(_TYPES))  # type: ignore[call-overload]
+_WEIGHTS: Final = bytes(_LIGHT.get(kind, _HEAVY) for kind in range(_TYPES))  # type: ignore[call-overload]
 
 
 def units(body: bytes, encoding: Encoding, root: Root) -> int:
@@ -152,6 +159,21 @@ def units_if_heavy(fields: bytes, encoding: Encoding, kind: int) -> int:
     if _weigh(fields, _SCHEMA, _ONES, kind, most) <= most:
         return 0
     return _weigh(fields, _SCHEMA, _WEIGHTS, kind, MOST_UNITS)
+
+
+def units_if_light(body: bytes, root: Root, most_items: int) -> int | None:
+    """Return the weight of a protobuf body if its items are few and hold little together.
+
+    None for more than `most_items` resources, scopes and items, for more than one item may hold in
+    all, and for a malformed body.
+    """
+    items = _weigh(body, _SCHEMA_TO_ITEMS, _ONES, root, most_items)
+    if items > most_items:
+        return None
+    # Each of these weighs 16 and counts as one message; no message weighs less than one.
+    most = MOST_IN_ITEM + (_HEAVY - 1) * items
+    found = _weigh(body, _SCHEMA, _WEIGHTS, root, most)
+    return found if found <= most else None
 
 
 def _too_much(what: str) -> BodyTooLargeError:

@@ -14,7 +14,7 @@ from collector.serving.tracked_connection import TrackedConnection
 OWN_BYTES: Final = 8 * 1024
 """Bytes that each connection may hold outside the room."""
 _ROOM_BYTES: Final = 24 * 2**20
-_READ_BYTES: Final = 64 * 1024
+_READ_BYTES: Final = 256 * 1024
 """Most bytes read at once, if there is room."""
 _PACE_BYTES: Final = 128 * 1024
 _PACE_WITHIN_S: Final = 1.0

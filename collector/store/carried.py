@@ -4,7 +4,7 @@ They are recorded before the content policy drops any text, so they are known ev
 kept.
 """
 
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Final
 
 from collector.contract import attributes
@@ -17,11 +17,13 @@ _NAMES: Final = {
 }
 
 
-def of(text: Container[str]) -> str | None:
+def of(text: Collection[str]) -> str | None:
     """Return the input names, separated by spaces, given the names of a span's text attributes.
 
     None if the sender sent no text at all: it is then unknown what the prompt contains.
     """
     if not text:
         return None
+    if _NAMES.keys().isdisjoint(text):
+        return ""
     return " ".join(dict.fromkeys(name for sent, name in _NAMES.items() if sent in text))

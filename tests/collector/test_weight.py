@@ -165,6 +165,21 @@ def test_what_holds_too_much_reserves_no_room() -> None:
     assert 60_000 <= found.units < 61_000
 
 
+@pytest.mark.parametrize(
+    ("spans", "attributes", "is_split"),
+    [(500, 40, False), (1022, 20, False), (1023, 20, True), (500, 140, True)],
+    ids=["of a usual size", "as many as a part may have", "one more", "more than one may hold"],
+)
+def test_only_a_body_of_many_spans_or_much_in_them_is_split(
+    spans: int, attributes: int, is_split: bool
+) -> None:
+    """A resource and a scope count, too: 1,024 messages are decoded at once."""
+    text = field(9, field(2, field(1, b"x" * 1000)))
+    span = field(2, SPAN + text + field(9, b"") * attributes)
+    found = light_parts(nested(1, 2, inside=span * spans), Encoding.PROTOBUF, Root.TRACES)
+    assert (len(list(found.parts)) > 1) is is_split
+
+
 @given(st.text(alphabet='{}[],":\\a1 \n', max_size=60), st.integers(0, 3))
 def test_the_compiled_extent_is_pythons(text: str, at: int) -> None:
     """On JSON and on other text."""
