@@ -104,6 +104,10 @@ class Finding:
     """Name and version of the method, such as `tango-1998/1`."""
     message: str
     """The finding in a sentence, with units."""
+    note: str | None = None
+    """What the message says besides its numbers and `because`."""
+    because: str | None = None
+    """Why it is inconclusive."""
 
 
 P99_FROM: Final = 100

@@ -160,6 +160,8 @@ def finding_of(
         p_fail=None if interval is None else significant(interval.p_fail, 6),
         method=cell.method if interval is None else interval.method,
         message=finding_message(cell, measured, outcome, because),
+        note=measured.note,
+        because=because,
     )
 
 

@@ -53,6 +53,7 @@ def lossless_finding(  # noqa: PLR0913  # one argument a field
         p_fail=significant(p_fail, 6),
         method=compared.method,
         message=message,
+        note=message,
     )
 
 

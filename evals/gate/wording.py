@@ -21,23 +21,16 @@ def finding_message(
     return f"{subject(cell)}: {_numbers(cell, measured)}margin {margin(cell)}: {tail}"
 
 
-def why(finding: Finding) -> str:
+def why(finding: Finding) -> str | None:
     """Return why a finding is inconclusive, without the pairs it needs (another line has them)."""
     if finding.reason is Reason.TOO_FEW and finding.n_needed is not None:
         return "too few pairs"
-    return finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
+    return finding.because
 
 
 def besides_numbers(finding: Finding) -> str:
     """Return what a finding's message adds to its numbers: its note, and why it is inconclusive."""
-    head, at_margin, _ = finding.message.partition(
-        f"margin {'≤' if finding.bound == 'max' else '≥'} "
-    )
-    if not at_margin:
-        return finding.message
-    _, _, note = head.removesuffix(", ").partition("); ")
-    because = why(finding) if finding.outcome is Outcome.INCONCLUSIVE else ""
-    return "; ".join(filter(None, (note, because)))
+    return "; ".join(filter(None, (finding.note, why(finding))))
 
 
 def hypothesis(cell: Cell) -> str:

@@ -6,7 +6,7 @@ from evals.policy import Policy
 from evals.stats.significant import significant
 from evals.watch.acceptance import drift_words
 from evals.watch.judgement import not_judged, set_aside
-from evals.watch.wording import stretch_words
+from evals.watch.wording import reason_words, stretch_words
 
 WATCH_VERSION = "3"
 
@@ -64,4 +64,5 @@ def _finding(cell: WatchCell, policy: Policy) -> Finding:
         p_fail=significant(cell.p_fail, 6),
         method=cell.method,
         message=cell.message,
+        because=reason_words(cell) if cell.outcome is Outcome.INCONCLUSIVE else None,
     )

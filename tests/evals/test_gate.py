@@ -96,7 +96,7 @@ def test_a_good_candidate_passes(rollout_of, judge, rule) -> None:
     verdict = judge(rollout_of(), rule)
     assert verdict.outcome is Outcome.PASS
     assert only(verdict).reason is None
-    assert only(verdict).n_needed is None
+    assert only(verdict).n_needed is only(verdict).because is None
     assert verdict.summary == "r passes on 160 pairs: all 1 required cells are within margin."
 
 
@@ -159,6 +159,8 @@ def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> Non
         "−4.7 pp, 160 pairs), margin ≥ −10.0 pp: inconclusive: the limits are too wide for "
         f"the margin; needs about {finding.n_needed:,} more pairs"
     )
+    assert finding.because is not None
+    assert finding.message.endswith(f": inconclusive: {finding.because}")
 
 
 def test_the_pairs_still_needed_do_settle_it(rollout_of, judge) -> None:
