@@ -62,10 +62,16 @@ def score(generation_of: MakeGeneration) -> Callable[..., Score]:
         f"{ANSWER} Would you like to know more about the museum's objects?",
         f"Based on the passage provided, here is the answer: {ANSWER}",
         f"Absolutely! the{ANSWER[3:]}",
+        f"**Answer:** {ANSWER}",
+        f"TL;DR: {ANSWER}",
+        f"From what I can see in the passage, the{ANSWER[3:]}",
+        f"In summary, note that the{ANSWER[3:]}",
+        f"{ANSWER[:-1]}, according to the passage.",
     ],
     ids=["spelling", "citations", "other citations", "closing", "courtesies", "synonym",
          "contraction", "bullets", "numbers", "emphasis", "citation without a number", "an offer",
-         "an announcement", "an interjection"],
+         "an announcement", "an interjection", "a label", "a label for short", "an opening",
+         "two openings", "an ending"],
 )  # fmt: skip
 def test_a_harmless_edit_costs_nothing(score, edited) -> None:
     """Beside the unedited answer both have one score."""
@@ -95,6 +101,16 @@ def test_a_harmless_edit_costs_nothing(score, edited) -> None:
         ("It is called a salon.", "It is known as a salon."),
         ("The United States & the UK agreed.", "The U.S. and the United Kingdom agreed."),
         ("It's closed, and that's all.", "*It*'s closed, and that*'s* all."),
+        ("Cook it for 6 to 9 minutes.", "Cook it for 6–9 minutes."),
+        ("It costs from $5 to $10 a day.", "It costs $5-$10 a day."),
+        ("Keep it at 350°F to 400°F.", "Keep it at 350 degrees F–400 degrees F."),
+        ("It keeps at 350°F.", "It keeps at 350 degrees Fahrenheit."),
+        ("A room that is open is warm.", "A room which is open is warm."),
+        ("Swimming and running are allowed.", "Both swimming and running are allowed."),
+        ("You should bring water.", "It is advisable to bring water."),
+        ("Passage 2 says that it is open.", "Passage two says that it is open."),
+        ("It's worth noting that it rains.", "It rains, as the provided passages state."),
+        ("2. Overall, it rains.", "It has been noted in the given text that it rains."),
     ],
 )
 def test_equal_phrases_are_equal(one, other) -> None:
@@ -114,6 +130,14 @@ def test_equal_phrases_are_equal(one, other) -> None:
         ("It may rain.", "It must rain."),
         ("It holds under 30 people.", "It holds over 30 people."),
         ("It is open until noon.", "It is open from noon."),
+        ("Cook it for 6 to 9 minutes.", "Cook it for 6–8 minutes."),
+        ("He went from 10 Main Street to Paris.", "He went 10 Main Street Paris."),
+        ("Heat it to 350 degrees Fahrenheit.", "Heat it to 350 degrees Celsius."),
+        ("Both rooms are open.", "Rooms are open."),
+        ("It rains.", "According to passage 2, it rains."),
+        ("The passages state that it rains.", "The passages do not state that it rains."),
+        ("It rains.", "According to experts, it rains."),
+        ("Passage two says that it is open.", "Passage three says that it is open."),
     ],
 )
 def test_another_tense_or_sense_is_not_equal(one, other) -> None:

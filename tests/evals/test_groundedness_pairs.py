@@ -39,6 +39,7 @@ WRONG = {
     "another sentence": ANSWER.replace("The city owns it.", BREAD),
     "one more sentence": f"{ANSWER} {BREAD}",
 }
+ALONE, PAIRED = Groundedness.version, f"{Groundedness.version}+pair"
 MakeGeneration = Callable[..., Generation]
 
 
@@ -140,10 +141,10 @@ def test_answers_with_nothing_in_common_are_judged_alone(beside, generation_of) 
     elsewhere = generation_of(2, ANSWER, context=("The Eiffel Tower is in Paris.",))
     without = replace(elsewhere, content=None)
     found = [Groundedness().score_beside(mine, other) for other in (elsewhere, without)]
-    assert found == [replace(alone, version="12+pair")] * 2
+    assert found == [replace(alone, version=PAIRED)] * 2
     unlike = beside(WRONG["number"], BREAD)
     assert alone.value < unlike.value < 0.5
-    assert unlike == replace(alone, version="12+pair", value=unlike.value)
+    assert unlike == replace(alone, version=PAIRED, value=unlike.value)
 
 
 def test_doubt_that_two_counterparts_raise_alike_is_left_out(beside) -> None:
@@ -158,7 +159,7 @@ def test_doubt_that_two_counterparts_raise_alike_is_left_out(beside) -> None:
 def test_the_explanation_shows_both(beside) -> None:
     """It counts shared sentences, and quotes the passages and the other answer."""
     score = beside(WRONG["number"], ANSWER)
-    assert score.version == "12+pair"
+    assert score.version == PAIRED
     first, worst = score.explanation.splitlines()
     assert first.endswith("; the other answer has 3 of its 4 sentences, too")
     assert worst.startswith("320 not in the passages: 'It is 320 metres tall.'; nearest: passage 1")
@@ -261,14 +262,14 @@ def test_pairs_are_scored_beside_each_other_and_once(url, post, beside) -> None:
         counts = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (counts.scored, counts.kept) == (3, 0)
         good, bad = beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)
-        assert {version for _, version, _ in stored(client)} == {"12", "12+pair"}
+        assert {version for _, version, _ in stored(client)} == {ALONE, PAIRED}
         assert seen_by_the_gate(client)[1] == [round(bad.value, 9), None]
         again = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (again.scored, again.kept) == (0, 3)
         post(Arm.CANDIDATE, [WRONG["number"], WRONG["negation"]])
         later = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (later.scored, later.kept) == (2, 3)
-        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == "12+pair"}
+        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == PAIRED}
         assert seen_by_the_gate(client) == [
             [round(good.value, 9), round(beside(ANSWER, WRONG["negation"]).value, 9)],
             [round(bad.value, 9), round(beside(WRONG["negation"], ANSWER).value, 9)],
@@ -282,7 +283,7 @@ def test_a_side_that_failed_leaves_the_other_alone(url, post, generation_of) -> 
     with Client(url) as client:
         evaluate_rollout(client, "k4", choice=CHOICE)
         alone = Groundedness().score(generation_of(1, ANSWER, context=TOWER))
-        assert [(s.version, s.value) for s in client.scores("k4")] == [("12", alone.value)]
+        assert [(s.version, s.value) for s in client.scores("k4")] == [(ALONE, alone.value)]
 
 
 class SeenEnoughError(Exception):
@@ -311,7 +312,7 @@ def test_following_scores_a_pair_once_it_is_one(url, post, beside) -> None:
     post(Arm.BASELINE, [ANSWER])
     with Client(url) as client:
         follow(client, 1)
-        assert {version for _, version, _ in stored(client)} == {"12"}
+        assert {version for _, version, _ in stored(client)} == {ALONE}
         post(Arm.CANDIDATE, [WRONG["number"]])
         follow(client, 1)
         wanted = [beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)]

@@ -58,6 +58,12 @@ _ANNOUNCEMENT = re.compile(
     r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
     re.IGNORECASE,
 )
+_HEADING = re.compile(
+    r"[\s*_#]*(?:tl;?dr|(?:(?:short|final|quick|direct|brief) )?(?:answer|summary|response|reply)"
+    r"|in (?:short|summary|brief)|the answer is(?: as follows)?)[\s*_]*:[\s*_]*",
+    re.IGNORECASE,
+)
+"""A label of the answer, such as `**Answer:**`."""
 _INTERJECTION = re.compile(
     r"\s*(?:sure|certainly|absolutely|of course|definitely|no problem|(?:great|good) question"
     r"|happy to help|thanks for (?:asking|your question))\s*[!.]+\s+",
@@ -91,6 +97,8 @@ def _words(text: str) -> list[str]:
 
 def announcement(text: str) -> int:
     """Return the length of a text's beginning that only announces the answer, or 0."""
+    if (heading := _HEADING.match(text)) is not None:
+        return heading.end()
     match = _ANNOUNCEMENT.match(text)
     if match is None:
         spoken = _INTERJECTION.match(text)

@@ -49,6 +49,8 @@ _MODALS = {
     "are required to": "must", "is able to": "can", "are able to": "can",
     "is capable of": "can", "are capable of": "can", "is unable to": "can not",
     "are unable to": "can not", "is going to": "will", "are going to": "will",
+    "it is advisable to": "you should", "it is recommended to": "you should",
+    "it is best to": "you should",
 }  # fmt: skip
 _QUANTIFIERS = {
     "a number of": "several", "a variety of": "various", "a wide variety of": "various",
@@ -76,7 +78,9 @@ _ABBREVIATIONS = {
     "United States of America": "US", "U.K.": "UK", "United Kingdom": "UK", "E.U.": "EU",
     "European Union": "EU", "hrs": "hour", "hr": "hour", "mins": "minute", "secs": "second",
     "yrs": "year", "lbs": "pound", "kms": "kilometer", "TV": "television", "mom": "mother",
-    "dad": "father", "app": "application",
+    "dad": "father", "app": "application", "degrees Fahrenheit": "fahrenheit",
+    "degrees F": "fahrenheit", "degrees Celsius": "celsius", "degrees C": "celsius",
+    "degrees centigrade": "celsius",
 }  # fmt: skip
 
 PAST_FORMS = frozenset(["got", "found", "had", "known"])

@@ -1,22 +1,27 @@
-"""Compare two sentences up to synonyms, equivalent phrases and filler words."""
+"""Compare two sentences up to synonyms, equivalent phrases, filler words and framing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.alignment import opposites
 from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
+from evals.evaluators.groundedness.framing import claim
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then", "per"])
+_FILLERS = frozenset(["a", "an", "the", "that", "which", "also", "please", "then", "per"])
 """Words that do not count in a comparison."""
 _CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
+_FILLERS_AT = frozenset(["both", "to", "from"])
+"""Words that do not count in some places."""
+_MAX_BETWEEN = 6
+"""Most words between those of a pair such as `both` and `and`."""
 _MAX_PHRASE = max(map(len, PHRASES))
 _FIRST_WORDS = frozenset(phrase[0] for phrase in PHRASES)
 
@@ -41,7 +46,9 @@ class Key(NamedTuple):
 
 def key(sentence: Sentence) -> Key:
     """Return the key of a sentence."""
-    return Key(tuple(_words(sentence.tokens)), named_passages(sentence.text))
+    start, end = (sentence.start + at for at in claim(sentence.text))
+    tokens = [token for token in sentence.tokens if start <= token.start < end]
+    return Key(tuple(_words(tokens)), named_passages(sentence.text))
 
 
 def is_same(one: Key, other: Key) -> bool:
@@ -61,17 +68,37 @@ def _words(tokens: list[Token]) -> Iterator[Word]:
             if len(phrase) == length and (instead := PHRASES.get(phrase)):
                 is_past = phrase in VERBS and (tokens[at].form.is_past or stems[at] in PAST_FORMS)
                 words = [stem for stem in instead if stem not in _FILLERS]
-                yield from (Word(w, is_past and not n, is_fixed=False) for n, w in enumerate(words))
+                yield from (Word(w, is_past and not n, w in UNITS) for n, w in enumerate(words))
                 at += length
                 break
         else:
             form = tokens[at].form
             if form.stem == _CERTAIN and _is_some(tokens, at):
                 yield Word("some", is_past=False, is_fixed=False)
-            elif form.stem not in _FILLERS:
+            elif form.stem not in _FILLERS and not _is_filler_at(tokens, at):
                 fixed = form.is_number or form.is_negator or form.stem in UNITS
                 yield Word(form.stem, form.is_past, fixed)
             at += 1
+
+
+def _is_filler_at(tokens: list[Token], at: int) -> bool:
+    """Return whether a word may be left out: `both ... and`, and `to` and `from` of a range."""
+    stem = tokens[at].form.stem
+    if stem not in _FILLERS_AT:
+        return False
+    behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
+    if stem == "both":
+        return any(word.stem == "and" for word in behind)
+    if not behind or not behind[0].is_number:
+        return False
+    if stem == "to":
+        before = [token.form for token in tokens[max(at - 3, 0) : at]]
+        ends = bool(before) and (before[-1].is_number or before[-1].stem in UNITS)
+        return ends and any(word.is_number for word in before)
+    return any(
+        later.is_number and (word.stem == "to" or word.is_number)
+        for word, later in pairwise(behind)
+    )
 
 
 def _is_some(tokens: list[Token], at: int) -> bool:

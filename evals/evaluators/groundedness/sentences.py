@@ -28,19 +28,23 @@ _ABOUT_PASSAGES = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTION = re.compile(
-    r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+#?\d{1,2}"
-    r"(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b"
+    r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+#?"
+    r"(?:\d{1,2}|one|two|three|four|five)(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b"
     r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
 _CITED = re.compile(
-    r"\b(?:passage|document|source|excerpt)\s+#?(\d{1,2})\b"
+    r"\b(?:passage|document|source|excerpt)\s+#?(\d{1,2}|one|two|three|four|five)\b"
     r"|\b(?:passages|documents|sources|excerpts)\s+"
     r"(\d{1,2}(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*)\b",
     re.IGNORECASE,
 )
 """Numbers that can only be those of passages: of one, or of a list after the plural."""
-_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_NUMBERS = {
+    word: number
+    for words in ("first second third fourth fifth", "one two three four five")
+    for number, word in enumerate(words.split(), 1)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,19 @@ def named_passages(text: str) -> tuple[int, ...]:
     """Return the numbers of the passages that a text names, in their order there."""
     named = " ".join(_ATTRIBUTION.findall(plain(text))).lower()
     return tuple(
-        int(word) if word.isdigit() else _ORDINALS[word]
-        for word in re.findall(r"\d+|" + "|".join(_ORDINALS), named)
+        int(word) if word.isdigit() else _NUMBERS[word]
+        for word in re.findall(r"\d+|" + "|".join(_NUMBERS), named)
     )
 
 
 def cited_passages(text: str) -> tuple[int, ...]:
     """Return the numbers that certainly name passages, in their order in the text."""
     numbers = (one or several for one, several in _CITED.findall(plain(text)))
-    return tuple(int(number) for part in numbers for number in re.findall(r"\d+", part))
+    return tuple(
+        _NUMBERS.get(number) or int(number)
+        for part in numbers
+        for number in re.findall(r"\d+|" + "|".join(_NUMBERS), part.lower())
+    )
 
 
 def sentences_of(text: str) -> list[Sentence]:

@@ -198,6 +198,48 @@ def _curly(source: Source, _: random.Random) -> Edit | None:
     return None if edited == source.answer else Edit(edited, 0, len(edited))
 
 
+_LEADS_TEST = (
+    "According to the provided text, ", "Based on the passages, ", "From the passages, ",
+    "In summary, ", "Overall, ", "Note that ", "In short, ", "It is worth noting that ",
+    "From what I can tell from the passages, ", "As stated in the passages, ",
+    "The passages state that ", "To summarize, ",
+)  # fmt: skip
+_TAILS_TEST = (
+    ", as stated in the passages",
+    ", according to the text",
+    " (as the passages mention)",
+    ", based on the information provided",
+)
+_LABELS_TEST = ("**Answer:** ", "Answer: ", "TL;DR: ", "Short answer: ", "## Answer\n\n")
+
+
+def _framed(source: Source, rng: random.Random) -> Edit | None:
+    """Present one sentence as what the passages say, or as a summary."""
+    sentences = [s for s in claims(source.answer) if s.text[:1].isupper() and not s.is_item]
+    if not sentences:
+        return None
+    text, one = source.answer, rng.choice(sentences)
+    if rng.random() < 0.3 and one.text.endswith("."):
+        return put(text, one.end - 1, one.end - 1, rng.choice(_TAILS_TEST))
+    first = one.text.split(maxsplit=1)[0]
+    begins = first.lower() if first in {"The", "It", "This", "You", "They", "A", "An"} else first
+    return put(text, one.start, one.start + len(first), rng.choice(_LEADS_TEST) + begins)
+
+
+def _labelled(source: Source, rng: random.Random) -> Edit | None:
+    return put(source.answer, 0, 0, rng.choice(_LABELS_TEST))
+
+
+def _rewritten(pattern: str, instead: str) -> Rule:
+    """Return a rule that replaces every match."""
+
+    def rule(source: Source, _: random.Random) -> Edit | None:
+        edited = re.sub(pattern, instead, source.answer)
+        return None if edited == source.answer else Edit(edited, 0, len(edited))
+
+    return rule
+
+
 def _in_turn(*rules: Rule) -> Rule:
     """Return a rule that applies several rules in sequence."""
 
@@ -238,6 +280,12 @@ HELD_OUT: dict[str, Rule] = {
     _bullets("{}. ")),
     "bullets without full stops": _bullets("- ", strip_end=True),
     "layout": one_of(_emphasis("*"), _emphasis("__"), _blank_lines, _curly),
+    "framing": _framed,
+    "label": _labelled,
+    "ranges and degrees": one_of(
+        _rewritten(r"(\d) to (\d)", r"\1–\2"), _rewritten(r"(\d) ?[–-] ?(\d)", r"\1 to \2"),
+        _rewritten(r" ?°F", " degrees Fahrenheit"), _rewritten(r" degrees Fahrenheit", "°F"),
+    ),
     "synonyms, contractions, citations": _in_turn(
         exchange(_SYNONYMS_TEST), exchange(_SYNONYMS_TEST), exchange_all(_CONTRACTIONS_TEST),
         _cited(" [{0}]"),
