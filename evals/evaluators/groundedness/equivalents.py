@@ -12,7 +12,7 @@ _PHRASAL_VERBS = {
     "take away": "remove", "take out": "remove", "take place": "happen", "turn down": "reject",
     "point out": "note", "give back": "return", "bring about": "cause", "rely on": "depend on",
     "make sure": "ensure", "set up": "establish", "refer to as": "call", "know as": "call",
-    "known as": "call", "take part": "participate", "call for": "require",
+    "known as": "call", "help to": "help", "take part": "participate", "call for": "require",
     "calls for": "require", "lead to": "cause", "result in": "cause", "talk about": "discuss",
 }  # fmt: skip
 """Verbs with a particle, and the verbs that say the same."""
@@ -78,7 +78,12 @@ _ABBREVIATIONS = {
     "United States of America": "US", "U.K.": "UK", "United Kingdom": "UK", "E.U.": "EU",
     "European Union": "EU", "hrs": "hour", "hr": "hour", "mins": "minute", "secs": "second",
     "yrs": "year", "lbs": "pound", "kms": "kilometer", "TV": "television", "mom": "mother",
-    "dad": "father", "app": "application", "degrees Fahrenheit": "fahrenheit",
+    "dad": "father", "app": "application", "e-mail": "email", "web site": "website",
+    "web page": "webpage", "health care": "healthcare", "child care": "childcare",
+    "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
+    "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
+    "all right": "alright", "data base": "database", "work place": "workplace",
+    "degrees Fahrenheit": "fahrenheit",
     "degrees F": "fahrenheit", "degrees Celsius": "celsius", "degrees C": "celsius",
     "degrees centigrade": "celsius",
 }  # fmt: skip

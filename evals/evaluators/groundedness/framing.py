@@ -22,6 +22,8 @@ _LEADS: Final = re.compile(
     rf"|from what (?:i|we) can (?:see|tell|find|gather) (?:in|from) {_TEXTS},"
     rf"|as {_SAID}(?: in| by)? {_TEXTS},|as (?:{_TEXTS}) {_SAY},"
     r"|(?:to (?:summarize|summarise|conclude|sum up|recap|be clear)|all in all|overall"
+    r"|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|next|then|also|additionally"
+    r"|furthermore|moreover|in addition|besides"
     r"|in (?:summary|short|conclusion|brief|sum|essence|other words))[,:]"
     r"|(?:please )?(?:note|remember|keep in mind) that\b"
     r"|it(?: is|'s) (?:also )?(?:important to|worth) (?:not|mention)(?:e|ing)?(?: that)?\b"

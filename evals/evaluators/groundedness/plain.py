@@ -22,6 +22,7 @@ _MARKERS = re.compile(
     r"|(?<=[\w.!?\"'”’)])\s?\(\d{1,2}\)(?=[.!?,;]*(?:\s*$|\s+[A-Z]|\s*\n))"
     r"|(?<=\w[.!?])\s?\(\d{1,2}\)|(?<=[^\s\d⁻])[¹²³⁰-⁹]+"
     r"|【[^】\n]{1,40}】|<sup>[^<\n]{1,20}</sup>|<cite[^>\n]{0,80}>|</cite>"
+    r"|</?(?:br|p|b|i|em|strong|u|ul|ol|li|div|span|h[1-6])\s*/?>"
     r"|<ref[^>\n]{0,80}/?>|</ref>",
     re.IGNORECASE | re.MULTILINE,
 )

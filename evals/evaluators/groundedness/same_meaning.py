@@ -1,6 +1,7 @@
 """Compare two sentences up to synonyms, equivalent phrases, filler words and framing."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -18,6 +19,8 @@ _CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
+_ABOUT = frozenset("~≈∼")
+_SIGN = re.compile(r"[~≈∼/]")
 _FILLERS_AT = frozenset(["both", "to", "from"])
 """Words that do not count in some places."""
 _MAX_BETWEEN = 6
@@ -48,7 +51,8 @@ def key(sentence: Sentence) -> Key:
     """Return the key of a sentence."""
     start, end = (sentence.start + at for at in claim(sentence.text))
     tokens = [token for token in sentence.tokens if start <= token.start < end]
-    return Key(tuple(_words(tokens)), named_passages(sentence.text))
+    signs = _signs(tokens, sentence.text, sentence.start)
+    return Key(tuple(_words(tokens, signs)), named_passages(sentence.text))
 
 
 def is_same(one: Key, other: Key) -> bool:
@@ -60,9 +64,25 @@ def is_same(one: Key, other: Key) -> bool:
     )
 
 
-def _words(tokens: list[Token]) -> Iterator[Word]:
+def _signs(tokens: list[Token], text: str, offset: int) -> dict[int, Word]:
+    """Return the words for the signs before tokens, by the token's place: `~5`, `oven/grill`."""
+    found = dict[int, Word]()
+    if _SIGN.search(text) is None:
+        return found
+    for at, token in enumerate(tokens):
+        before = text[max(token.start - offset - 1, 0) : token.start - offset]
+        if before in _ABOUT and token.form.is_number:
+            found[at] = Word("about", is_past=False, is_fixed=False)
+        elif before == "/" and at and not (token.form.is_number or tokens[at - 1].form.is_number):
+            found[at] = Word("or", is_past=False, is_fixed=False)
+    return found
+
+
+def _words(tokens: list[Token], signs: Mapping[int, Word]) -> Iterator[Word]:
     at, stems = 0, [token.form.stem for token in tokens]
     while at < len(tokens):
+        if at in signs:
+            yield signs[at]
         for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 0, 0, -1):
             phrase = tuple(islice(stems, at, at + length))
             if len(phrase) == length and (instead := PHRASES.get(phrase)):

@@ -20,7 +20,10 @@ _NO_END = re.compile(
     r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
-_ITEM = re.compile(r"\s*(?:[-*•–]\s+|\(?(?:\d{1,2}|[a-z])[.)]\s+)")
+_ITEM = re.compile(
+    r"\s*(?:#{1,6}\s+)?(?:[-*•–]\s+|\(?[*_]*(?:\d{1,2}|[a-z])[*_]*[.)][*_]*\s+"
+    r"|[*_]*[Ss]tep \d{1,2}[*_]*[.:)][*_]*\s+)"
+)
 _LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*")
 """Text that is only a list item's bullet or number."""
 _ABOUT_PASSAGES = re.compile(

@@ -45,6 +45,9 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INVISIBLE = re.compile(f"[{_LOOSE}]")
 _BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
 _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
+_WHOLE_IS_LEFT_OUT = re.compile(r"(?:^|[\s($~≈-])\.$")
+"""What stands before the digits of `.5`."""
+_FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
 _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
 _WITH_IS = frozenset(
     ["it", "that", "there", "he", "she", "what", "who", "where", "here", "how", "this"]
@@ -126,9 +129,16 @@ def _of_word(
         (end - start > 1 and word.isupper())
         or (before > 0 and _BOUNDARY.search(text, before, start) is None)
     )
-    if last is not None and _follows(last, start) and (unit := UNITS_SHORT.get(word)):
+    unit = UNITS_SHORT.get(word)
+    if unit and last is not None and _measures(text, last, start):
         yield Token(form_of(unit), start, end, is_name=False)
         return
+    if word in _FRACTIONS:
+        for digits in _FRACTIONS[word]:
+            yield Token(form_of(digits), start, end, is_name=False)
+        return
+    if _WHOLE_IS_LEFT_OUT.search(text, max(start - 2, 0), start):
+        word = f"0.{word}" if word.isdecimal() else word
     first, second = _parts(word)
     if second:
         cut = min(start + len(first), end)
@@ -136,6 +146,12 @@ def _of_word(
         yield Token(form_of(second), cut, end, is_name=False)
     else:
         yield Token(form_of(word), start, end, is_name)
+
+
+def _measures(text: str, last: Token, start: int) -> bool:
+    """Return whether what begins at `start` is the unit of the last token, a number."""
+    is_degree = last.form.is_number and text[last.end : start].strip() == "°"
+    return is_degree or _follows(last, start)
 
 
 def _follows(token: Token, start: int) -> bool:
