@@ -31,13 +31,13 @@ _ABOUT_PASSAGES = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTION = re.compile(
-    r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+#?"
+    r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+[#*_]{0,3}"
     r"(?:\d{1,2}|one|two|three|four|five)(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b"
     r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
 _CITED = re.compile(
-    r"\b(?:passage|document|source|excerpt)\s+#?(\d{1,2}|one|two|three|four|five)\b"
+    r"\b(?:passage|document|source|excerpt)\s+[#*_]{0,3}(\d{1,2}|one|two|three|four|five)\b"
     r"|\b(?:passages|documents|sources|excerpts)\s+"
     r"(\d{1,2}(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*)\b",
     re.IGNORECASE,

@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
     rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-    rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\d)|(?<=\d)\s?[€£¥₹]"
+    rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\.?\d)|(?<=\d)\s?[€£¥₹]"
     r"|(?<=\s)&(?=\s)"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
@@ -45,6 +45,8 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INVISIBLE = re.compile(f"[{_LOOSE}]")
 _BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
 _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
+_MOST_BETWEEN = 5
+"""Most characters between a number and its unit, as in `**40** °C`."""
 _WHOLE_IS_LEFT_OUT = re.compile(r"(?:^|[\s($~≈-])\.$")
 """What stands before the digits of `.5`."""
 _FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
@@ -150,8 +152,8 @@ def _of_word(
 
 def _measures(text: str, last: Token, start: int) -> bool:
     """Return whether what begins at `start` is the unit of the last token, a number."""
-    is_degree = last.form.is_number and text[last.end : start].strip() == "°"
-    return is_degree or _follows(last, start)
+    between = text[last.end : start]
+    return last.form.is_number and len(between) <= _MOST_BETWEEN and not between.strip(" °*_")
 
 
 def _follows(token: Token, start: int) -> bool:
