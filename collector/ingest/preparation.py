@@ -120,9 +120,7 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
             if flags := broken_laws(fields):
                 fields["quality"] = flags
             decoded = Decoded(fields, {}, ())
-        return _as_rows(
-            received, sender, decoded, DRAFTGATE.name, content, enriches=False, judged=()
-        )
+        return _as_rows(received, sender, decoded, DRAFTGATE.name, content)
     span = received.span()
     recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))
     if recognised is None:

@@ -12,7 +12,7 @@ from collector.errors import OtlpError
 from collector.otlp.wire_fields import value_at, varint
 
 MOST_ITEMS: Final = 1024
-"""Limit of a part."""
+"""Most spans, log records or metrics in a part."""
 _ENOUGH_BYTES: Final = 512 * 1024
 _SHARED_TIMES: Final = 4
 """A part is at least this many times as long as its resource and scope, which repeat in each."""

@@ -148,6 +148,8 @@ def test_equal_phrases_are_equal(one, other) -> None:
         ("It rains.", "According to passage 2, it rains."),
         ("The passages state that it rains.", "The passages do not state that it rains."),
         ("It rains.", "According to experts, it rains."),
+        ("It is important to not swim.", "It is important to swim."),
+        ("Swim here.", "It is worth not swimming here."),
         ("Passage two says that it is open.", "Passage three says that it is open."),
     ],
 )

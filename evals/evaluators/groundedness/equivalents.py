@@ -83,9 +83,8 @@ _ABBREVIATIONS = {
     "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
     "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
     "all right": "alright", "data base": "database", "work place": "workplace",
-    "degrees Fahrenheit": "fahrenheit",
-    "degrees F": "fahrenheit", "degrees Celsius": "celsius", "degrees C": "celsius",
-    "degrees centigrade": "celsius",
+    "degrees Fahrenheit": "fahrenheit", "degrees F": "fahrenheit",
+    "degrees Celsius": "celsius", "degrees C": "celsius", "degrees centigrade": "celsius",
 }  # fmt: skip
 
 PAST_FORMS = frozenset(["got", "found", "had", "known"])

@@ -26,7 +26,7 @@ _LEADS: Final = re.compile(
     r"|furthermore|moreover|in addition|besides"
     r"|in (?:summary|short|conclusion|brief|sum|essence|other words))[,:]"
     r"|(?:please )?(?:note|remember|keep in mind) that\b"
-    r"|it(?: is|'s) (?:also )?(?:important to|worth) (?:not|mention)(?:e|ing)?(?: that)?\b"
+    r"|it(?: is|'s) (?:also )?(?:important to (?:note|mention)|worth (?:noting|mentioning)) that\b"
     rf"|(?:it (?:is|has been) {_SAID}(?: in {_TEXTS})?|{_TEXTS} (?:also )?{_SAY}) that\b"
     r"))+\s*",
     re.IGNORECASE,

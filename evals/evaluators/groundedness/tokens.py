@@ -139,8 +139,8 @@ def _of_word(
         for digits in _FRACTIONS[word]:
             yield Token(form_of(digits), start, end, is_name=False)
         return
-    if _WHOLE_IS_LEFT_OUT.search(text, max(start - 2, 0), start):
-        word = f"0.{word}" if word.isdecimal() else word
+    if word.isdecimal() and _WHOLE_IS_LEFT_OUT.search(text, max(start - 2, 0), start):
+        word = f"0.{word}"
     first, second = _parts(word)
     if second:
         cut = min(start + len(first), end)
