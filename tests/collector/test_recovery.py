@@ -142,11 +142,12 @@ def test_connections_that_were_opened_read_only_are_not_kept(tmp_path: Path, ser
     body = body_of([encode(generation_of(1))])
     for path in tmp_path.iterdir():
         path.chmod(0o444)
-    assert 503 in statuses_of_many(server.url, body)
+    assert any(b"readonly" in refusal for refusal in refusals_of_many(server.url, body))
     for path in tmp_path.iterdir():
         path.chmod(0o644)
     sender.recovers()
-    assert statuses_of_many(server.url, body) == {200}
+    # On a busy machine a writer may still wait for the lock for longer than it is let.
+    assert not any(b"readonly" in refusal for refusal in refusals_of_many(server.url, body))
     said(server)
 
 
@@ -179,16 +180,18 @@ def immutable(path: Path) -> Iterator[None]:
         subprocess.run(["chattr", "-i", str(path)], check=True)
 
 
-def statuses_of_many(url: str, body: bytes) -> set[int]:
-    """Let twenty senders read and write at once; return the statuses of their writes."""
+def refusals_of_many(url: str, body: bytes) -> set[bytes]:
+    """Let twenty senders read and write at once; return the bodies of 503s, the only refusals."""
 
-    def ask(_: int) -> set[int]:
+    def ask(_: int) -> set[bytes]:
         with httpx.Client(base_url=url, timeout=60) as http:
             found = set()
             for _ in range(5):
                 assert http.get("/api/v1/rollouts").status_code == 200
                 answer = http.post("/v1/traces", content=body, headers=PROTOBUF)
-                found.add(answer.status_code)
+                assert answer.status_code in {200, 503}
+                if answer.status_code == 503:
+                    found.add(answer.content)
             return found
 
     with ThreadPoolExecutor(20) as pool:
