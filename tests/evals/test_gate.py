@@ -96,7 +96,8 @@ def test_a_good_candidate_passes(rollout_of, judge, rule) -> None:
     verdict = judge(rollout_of(), rule)
     assert verdict.outcome is Outcome.PASS
     assert only(verdict).reason is None
-    assert only(verdict).n_needed is only(verdict).because is None
+    assert only(verdict).n_needed is None
+    assert only(verdict).because is None
     assert verdict.summary == "r passes on 160 pairs: all 1 required cells are within margin."
 
 
