@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -48,6 +49,7 @@ _NUMBERS = {
     for words in ("first second third fourth fifth", "one two three four five")
     for number, word in enumerate(words.split(), 1)
 }
+_NUMBER = re.compile(r"\d+|" + "|".join(_NUMBERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +83,19 @@ class Sentence:
 def named_passages(text: str) -> tuple[int, ...]:
     """Return the numbers of the passages that a text names, in their order there."""
     named = " ".join(_ATTRIBUTION.findall(plain(text))).lower()
-    return tuple(
-        int(word) if word.isdigit() else _NUMBERS[word]
-        for word in re.findall(r"\d+|" + "|".join(_NUMBERS), named)
-    )
+    return tuple(_numbers(named))
 
 
 def cited_passages(text: str) -> tuple[int, ...]:
     """Return the numbers that certainly name passages, in their order in the text."""
     numbers = (one or several for one, several in _CITED.findall(plain(text)))
-    return tuple(
-        _NUMBERS.get(number) or int(number)
-        for part in numbers
-        for number in re.findall(r"\d+|" + "|".join(_NUMBERS), part.lower())
-    )
+    return tuple(number for part in numbers for number in _numbers(part.lower()))
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Yield the numbers in lower-case text, in digits or as words."""
+    for word in _NUMBER.findall(text):
+        yield _NUMBERS[word] if word in _NUMBERS else int(word)
 
 
 def sentences_of(text: str) -> list[Sentence]:

@@ -35,6 +35,7 @@ _TOKEN = re.compile(
     rf"|(?P<power>{number_words.POWER})"
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
+    r"|(?<![^\s($~≈-])\.\d+(?![\d.,]*[.,]\d)"
     rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\.?\d)|(?<=\d)\s?[€£¥₹]"
     r"|(?<=\s)&(?=\s)"
@@ -47,8 +48,6 @@ _BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
 _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
 _MOST_BETWEEN = 5
 """Most characters between a number and its unit, as in `**40** °C`."""
-_WHOLE_IS_LEFT_OUT = re.compile(r"(?:^|[\s($~≈-])\.$")
-"""What stands before the digits of `.5`."""
 _FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
 _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
 _WITH_IS = frozenset(
@@ -139,8 +138,6 @@ def _of_word(
         for digits in _FRACTIONS[word]:
             yield Token(form_of(digits), start, end, is_name=False)
         return
-    if word.isdecimal() and _WHOLE_IS_LEFT_OUT.search(text, max(start - 2, 0), start):
-        word = f"0.{word}"
     first, second = _parts(word)
     if second:
         cut = min(start + len(first), end)
@@ -180,7 +177,7 @@ def _parts(word: str) -> tuple[str, str]:
 def form_of(word: str) -> NormalForm:
     """Return the normalized form of one word."""
     lower = unicodedata.normalize("NFC", _INVISIBLE.sub("", word).lower().replace("’", "'"))
-    if not lower or lower[0].isdigit():
+    if not lower or lower.removeprefix(".")[0].isdigit():
         return NormalForm(_number(lower), is_number=True)
     if lower in _SYMBOLS:
         return NormalForm(_SYMBOLS[lower], is_content=False)

@@ -188,9 +188,17 @@ def _emphasis(mark: str) -> Rule:
     return rule
 
 
-def _blank_lines(source: Source, _: random.Random) -> Edit | None:
-    edited = re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n\n", source.answer)
-    return None if edited == source.answer else Edit(edited, 0, len(edited))
+def _rewritten(pattern: str, instead: str) -> Rule:
+    """Return a rule that replaces every match."""
+
+    def rule(source: Source, _: random.Random) -> Edit | None:
+        edited = re.sub(pattern, instead, source.answer)
+        return None if edited == source.answer else Edit(edited, 0, len(edited))
+
+    return rule
+
+
+_blank_lines = _rewritten(r"(?<=[.!?]) (?=[A-Z])", "\n\n")
 
 
 def _curly(source: Source, _: random.Random) -> Edit | None:
@@ -228,16 +236,6 @@ def _framed(source: Source, rng: random.Random) -> Edit | None:
 
 def _labelled(source: Source, rng: random.Random) -> Edit | None:
     return put(source.answer, 0, 0, rng.choice(_LABELS_TEST))
-
-
-def _rewritten(pattern: str, instead: str) -> Rule:
-    """Return a rule that replaces every match."""
-
-    def rule(source: Source, _: random.Random) -> Edit | None:
-        edited = re.sub(pattern, instead, source.answer)
-        return None if edited == source.answer else Edit(edited, 0, len(edited))
-
-    return rule
 
 
 def _in_turn(*rules: Rule) -> Rule:
