@@ -34,6 +34,7 @@ _FAILED: Final = frozenset(
 )
 """As in the APIs of OpenAI, vLLM, SGLang, Anthropic, Gemini, Bedrock, Cohere and others."""
 _USUAL: Final = frozenset({"stop", "length", "tool_calls"})
+"""Those of almost all answers, which need no normalizing."""
 _FAILED_PREFIXES: Final = ("error", "malformed_")
 
 

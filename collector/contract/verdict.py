@@ -107,7 +107,7 @@ class Finding:
     note: str | None = None
     """What the message says besides its numbers and `because`."""
     because: str | None = None
-    """Why it is inconclusive."""
+    """Why it is inconclusive; None if decided, and in a lossless cell, whose `note` says it."""
 
 
 P99_FROM: Final = 100

@@ -12,7 +12,7 @@ from collector.otlp.weight import Root
 WHOLE_BYTES: Final = 128 * 1024
 """Bodies up to this length are not split: no item of them can hold too much."""
 _WHOLE_IF_LIGHT_BYTES: Final = 2 * 2**20
-"""Splitting a protobuf body of a usual size costs a tenth of storing it, and is seldom needed."""
+"""Light protobuf bodies up to this length are not split: that would be a tenth of their cost."""
 
 
 class LightParts(NamedTuple):
