@@ -109,6 +109,8 @@ def test_each_sentence_has_its_span_and_the_worst_decides(generation_of) -> None
         "I cannot answer that from the notes.",
         "The passages do not mention a price.",
         "Unable to answer based on given passages.",
+        "The passages don’t mention a price.",
+        "Unable\u00a0to  answer based on given passages.",
     ],
 )
 def test_declining_claims_nothing(generation_of, answer) -> None:

@@ -122,6 +122,22 @@ def test_a_harmless_edit_costs_nothing(score, edited) -> None:
         ("Passage 2 says that it is open.", "Passage two says that it is open."),
         ("It's worth noting that it rains.", "It rains, as the provided passages state."),
         ("2. Overall, it rains.", "It has been noted in the given text that it rains."),
+        ("It takes about 5 minutes.", "It takes approx. 5 minutes."),
+        ("It takes at least 5 minutes.", "It takes 5+ minutes."),
+        ("It takes at least 5 minutes.", "It takes 5 minutes or more."),
+        ("It takes at least 5 minutes.", "It takes 5 or more minutes."),
+        ("Cook it for 6 to 9 minutes.", "Cook it for between 6 and 9 minutes."),
+        ("Use it twice a day.", "Use it two times a day."),
+        ("It is the second largest room.", "It is the 2nd largest room."),
+        ("The first room is large.", "The 1st room is large."),
+        ("The two rooms are large.", "Both rooms are large."),
+        ("It opened on June 3, 1990.", "It opened on 3 June 1990."),
+        ("The rooms are large.", "These rooms are very large."),
+        ("It may rain.", "It may potentially rain."),
+        ("Stay because it rains.", "Stay due to the fact that it rains."),
+        ("You can use salt.", "It is possible to use salt."),
+        ("It rains.", "The short answer to your question is that it rains."),
+        ("It rains.", "In fact,\u00a0it  rains."),
     ],
 )
 def test_equal_phrases_are_equal(one, other) -> None:
@@ -151,6 +167,12 @@ def test_equal_phrases_are_equal(one, other) -> None:
         ("It is important to not swim.", "It is important to swim."),
         ("Swim here.", "It is worth not swimming here."),
         ("Passage two says that it is open.", "Passage three says that it is open."),
+        ("The two rooms are large.", "The 2nd room is large."),
+        ("It takes at least 5 minutes.", "It takes at most 5 minutes."),
+        ("It takes 5+ minutes.", "It takes 5 minutes."),
+        ("Cook it between 6 and 9.", "Cook it between 6 and 10."),
+        ("It opened on June 3, 1990.", "It opened on June 5, 1990."),
+        ("It is possibly closed.", "It is closed."),
     ],
 )
 def test_another_tense_or_sense_is_not_equal(one, other) -> None:
@@ -167,8 +189,18 @@ def test_another_tense_or_sense_is_not_equal(one, other) -> None:
         ANSWER.replace("opened in a large", "opened with royal support in a large"),
         ANSWER.replace(" is not", " used to be not"),
         ANSWER.replace("may enter", "may enter for families"),
+        ANSWER.replace("opened in", "usually opened in"),
+        ANSWER.replace("museum opened", "museum never opened"),
     ],
-    ids=["modality", "negation left out", "detail", "tense", "short detail"],
+    ids=[
+        "modality",
+        "negation left out",
+        "detail",
+        "tense",
+        "short detail",
+        "qualifier",
+        "verb denied",
+    ],
 )
 def test_a_harmful_edit_is_seen(score, edited) -> None:
     """The edited answer falls below the other."""
@@ -283,11 +315,22 @@ def test_what_others_say_beside_a_refusal_is_unsupported(score, refusal, claim) 
         ("300 m", "300 meters"),
         ("12/31/2014", "December 31, 2014"),
         ("children's colours", "child's colors"),
+        ('a 13" pan', "a 13 inch pan"),
+        ("6 in. wide", "6 inches wide"),
+        ("the 1970's", "the 1970s"),
+        ("350 degrees F", "350°F"),
+        ("5 degrees Celsius", "5°C"),
     ],
 )
 def test_one_value_has_one_form(one, other) -> None:
     """Dates, grouped and spelled numbers, wide digits, invisible characters."""
     assert [t.form.stem for t in tokens_of(one)] == [t.form.stem for t in tokens_of(other)]
+
+
+@pytest.mark.parametrize("text", ['"in 1990" he said', "at 5 in the morning", "it is 6 in."])
+def test_a_quotation_mark_or_a_preposition_is_no_inch(text) -> None:
+    """The mark closes a quotation, and the word stands before a noun or at the end."""
+    assert "inch" not in [token.form.stem for token in tokens_of(text)]
 
 
 def test_a_currency_is_part_of_a_price() -> None:

@@ -39,7 +39,7 @@ WRONG = {
     "another sentence": ANSWER.replace("The city owns it.", BREAD),
     "one more sentence": f"{ANSWER} {BREAD}",
 }
-ALONE, PAIRED = "13", "13+pair"
+ALONE, PAIRED = "14", "14+pair"
 MakeGeneration = Callable[..., Generation]
 
 

@@ -71,6 +71,13 @@ def test_do_without_a_negation_is_odd() -> None:
     assert evidence(right, wrong)["behind_do"] > 0 > evidence(wrong, right)["behind_do"]
 
 
+def test_a_do_that_came_with_the_negation_says_nothing_for_it() -> None:
+    """`does not lend` is no likelier than `lends`, although `does lend` is odd."""
+    wrong, right = "The library does not lend books.", "The library lends books."
+    assert evidence(wrong, right)["behind_do"] == 0
+    assert evidence(wrong, right)["fits"] < 0 < evidence(right, wrong)["fits"]
+
+
 def test_without_a_negation_there_is_no_evidence() -> None:
     """Nor if both have one."""
     one, other = "Dogs may enter the garden.", "Dogs may enter the museum."

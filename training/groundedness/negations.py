@@ -16,8 +16,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from evals.evaluators.groundedness.negation_odds import FILE, INTERCEPT, terms
-from evals.evaluators.groundedness.tokens import Token, tokens_of
+from evals.evaluators.groundedness.negation_odds import DO, FILE, INTERCEPT, terms
+from evals.evaluators.groundedness.tokens import tokens_of
 from training.groundedness.data import COUNTED, texts
 
 _PART = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -64,14 +64,12 @@ def _places(text: str, rng: random.Random) -> Iterator[Place]:
         tokens = tokens_of(part)
         negations = [at for at, token in enumerate(tokens) if token.form.is_negator]
         for at in negations:
-            yield list(terms(_without(tokens, at), at)), True
+            yield list(terms(tokens[:at], tokens[at + 1 :])), True
+            if at and tokens[at - 1].form.stem in DO:
+                yield list(terms(tokens[: at - 1], tokens[at + 1 :])), True
         if not negations:
             chosen = [at for at in range(len(tokens)) if rng.random() < _PLAIN_SHARE]
-            yield from ((list(terms(tokens, at)), False) for at in chosen)
-
-
-def _without(tokens: list[Token], at: int) -> list[Token]:
-    return tokens[:at] + tokens[at + 1 :]
+            yield from ((list(terms(tokens[:at], tokens[at:])), False) for at in chosen)
 
 
 if __name__ == "__main__":

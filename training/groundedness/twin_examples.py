@@ -45,9 +45,9 @@ _EXCHANGE = re.compile(r"\b(?:" + "|".join(map(re.escape, _EXCHANGED)) + r")\b",
 
 _OFTEN = [
     (kind, harmful.TRAINING[kind])
-    for kind in ("modality", "condition left out", "negation left out", "name")
+    for kind in ("modality", "modality", "condition left out", "negation left out", "name")
 ]
-"""Kinds that are made twice of each answer: they have many forms."""
+"""Kinds that are made again of each answer: they have many forms."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.features import SentenceReading
 from evals.evaluators.groundedness.hearsay import HEARSAY
+from evals.evaluators.groundedness.plain import plain
 
 ABSENT = 0.69
 """For a number, or a cited passage, that does not exist."""
@@ -56,7 +57,7 @@ def _is_hearsay(reading: SentenceReading) -> bool:
     Beside "the passages do not say", such a sentence admits that it comes from elsewhere.
     """
     sentence = reading.sentence
-    match = HEARSAY.search(sentence.text)
+    match = HEARSAY.search(plain(sentence.text))
     if match is None or sentence.is_refusal:
         return False
     start, end = sentence.start + match.start(), sentence.start + match.end()

@@ -28,7 +28,7 @@ _SIDE = (
     "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
     "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
     "whole_least", "whole_mean",
-    "number_joints_lost", "forms_held", "past", "synonyms",
+    "number_joints_lost", "forms_held", "past", "synonyms", "plain", "plain_near",
     *(f"{name}_words" for name in word_classes.NAMES),
 )  # fmt: skip
 _OF_READING = (
@@ -174,6 +174,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
     content = [at for at in own if tokens[at].form.is_content]
     absent = [at for at in content if rows[at] < 0]
     close = [at for at in content if rows[at] in near.rows]
+    plain = [at for at in own if not tokens[at].form.is_content]
     numbers = [at for at in content if tokens[at].form.is_number]
     names = [at for at in content if tokens[at].is_name]
     joints = [at for at in range(len(rows) - 1) if at in one.own or at + 1 in one.own]
@@ -193,6 +194,8 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         "forms_held": sum(_compared_form(tokens[at], rows[at]) in near.forms for at in content),
         "past": sum(tokens[at].form.is_past for at in own),
         "synonyms": sum(not theirs.isdisjoint(synonyms_of(tokens[at].form.stem)) for at in content),
+        "plain": len(plain),
+        "plain_near": sum(rows[at] in near.rows for at in plain),
         **{f"{name}_words": n for name, n in zip(word_classes.NAMES, classes, strict=True)},
         "words": len(own),
         "mass": sum(weights[at] for at in content),

@@ -2,12 +2,15 @@
 
 import re
 
+from evals.evaluators.groundedness.plain import spaced
+
 _TRIGGER = re.compile(
     r"\blet (?:me|us) know\b|\b(?:i|we) hope\b|^hope (?:this|that|it)\b"
     r"|\bhope (?:this|that|it)(?: \w+)? (?:helps?|assists?)\b"
     r"|\bfeel free\b|\bhesitate\b|\b(?:happy|glad|pleased|delighted) to\b|\bwould you like\b"
     r"|\bdo you (?:have|need|want)\b|\bif you(?:'d| would| have| need| want|'re| are)\b"
-    r"|\b(?:any|more|further|other|additional) (?:\w+ )?(?:questions?|help|assistance|details)\b"
+    r"|\b(?:any|more|further|other|additional) (?:\w+ )?"
+    r"(?:questions?|help|assistance|details|information)\b|^as an ai\b"
     r"|\bthank(?:s| you)\b|\bwelcome\b|^have a\b|\bgood luck\b|\banything else\b"
     r"|^(?:if anything|all the best|enjoy)\b"
     r"|\b(?:great|good|excellent|interesting) question\b|\b(?:here|available) to help\b"
@@ -18,25 +21,25 @@ _TRIGGER = re.compile(
     re.IGNORECASE,
 )
 _WORD_LIST = """
-a able about above absolutely additional advice afternoon again all also always am amazing an and
-answer answers any anyone anything anytime appreciate are ask asking aspect aspects assist
-assistance assists at available back based be below best but by can care certainly cheers
+a able about above absolutely additional advice afternoon again ai all also always am amazing an and
+answer answers any anyone anything anytime appreciate are as ask asking aspect aspects assist
+assistance assistant assists at available back based be below best but by can care certainly cheers
 clarification clarifications clarify clear concern concerns contact context could course curious
 custom day deeper definitely delighted detail details did discuss dive do documents don't elaborate
 else enjoy evening everything excellent expand explain explained explanation fantastic feedback feel
 find follow following for forward found free from further future general get give given glad gladly
 go good great guidance had happen happily happy have hello help helped helpful helping helps here
 hesitate hi hope how i i'd i'll i'm if in info information inquiries inquiry insight interested
-interesting is issue issues it it's just keep kind kindly know let like look looking love lovely
-luck make matter may me mention might more morning my need needed needs nice no not now of offer ok
-okay on or other our out part parts pass passage passages pleasant please pleased pleasure point
-points possible problem problems provide provided queries query question questions reach regarding
-regards reply request require response rest return right say search see sense service share should
-shout simply so some something soon specific subject summary support sure take tell text than thank
-thanks that that's the them then there these they thing things this those thoughts time to today
-topic topics touch trust unclear understand up us useful wait want way we we're weekend welcome what
-what's whatever when whenever where whether which will wish wishes wishing with wonderful word work
-works would you you'd you're you've your yours
+interesting is issue issues it it's just keep kind kindly know language let like look looking love
+lovely luck make matter may me mention might model more morning my need needed needs nice no not now
+of offer ok okay on only or other our out part parts pass passage passages pleasant please pleased
+pleasure point points possible problem problems provide provided queries query question questions
+reach regarding regards rely reply request require response rest return right say search see sense
+service share should shout simply so some something soon specific subject summary support sure take
+tell text than thank thanks that that's the them then there these they thing things this those
+thoughts time to today topic topics touch trust unclear understand up us useful wait want way we
+we're weekend welcome what what's whatever when whenever where whether which will wish wishes
+wishing with wonderful word work works would you you'd you're you've your yours
 """
 _WORDS = frozenset(_WORD_LIST.split())
 _OFFER = re.compile(
@@ -53,20 +56,27 @@ _BEGINNING = re.compile(r"\s+(?=[A-Z])")
 _MAX_CHARACTERS = 200
 """Longest courtesy that is looked for after a sentence without a full stop."""
 _ANNOUNCEMENT = re.compile(
-    r"\s*(?:(?:sure|certainly|absolutely|of course|okay|ok)(?: thing)?[,!.:]*\s*)?"
-    r"(?:based on [^:.!?\n,]{0,60},\s*)?"
-    r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
+    spaced(
+        r"\s*(?:(?:sure|certainly|absolutely|of course|okay|ok)(?: thing)?[,!.:]*\s*)?"
+        r"(?:based on [^:.!?\n,]{0,60},\s*)?"
+        r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*"
+    ),
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"[\s*_#]*(?:tl;?dr|(?:(?:short|final|quick|direct|brief) )?(?:answer|summary|response|reply)"
-    r"|in (?:short|summary|brief)|the answer is(?: as follows)?)[\s*_]*:[\s*_]*",
+    spaced(
+        r"[\s*_#]*(?:tl;?dr"
+        r"|(?:(?:short|final|quick|direct|brief) )?(?:answer|summary|response|reply)"
+        r"|in (?:short|summary|brief)|the answer is(?: as follows)?)[\s*_]*:[\s*_]*"
+    ),
     re.IGNORECASE,
 )
 """A label of the answer, such as `**Answer:**`."""
 _INTERJECTION = re.compile(
-    r"\s*(?:sure|certainly|absolutely|of course|definitely|no problem|(?:great|good) question"
-    r"|happy to help|thanks for (?:asking|your question))\s*[!.]+\s+",
+    spaced(
+        r"\s*(?:sure|certainly|absolutely|of course|definitely|no problem|(?:great|good) question"
+        r"|happy to help|thanks for (?:asking|your question))\s*[!.]+\s+"
+    ),
     re.IGNORECASE,
 )
 """A courtesy before the answer, whose first word may be in lower case."""
@@ -74,7 +84,8 @@ _INTERJECTION = re.compile(
 
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence is an offer, or has a courtesy's phrase and only its words."""
-    words, text = _words(sentence), sentence.replace("’", "'").strip(" \n*_-")
+    text = " ".join(sentence.replace("’", "'").split()).strip(" *_-")
+    words = _words(text)
     if _OFFER.fullmatch(text):
         return True
     if not words or _TRIGGER.search(text) is None:

@@ -89,6 +89,16 @@ def dates_of(tokens: Sequence[Token | None]) -> tuple[frozenset[Date], dict[Date
     return frozenset(pairs), either
 
 
+def month_first(tokens: Sequence[Token]) -> list[Token]:
+    """Return the words with the month of each date before its day."""
+    found = list(tokens)
+    for at in range(len(found) - 1):
+        place = _date_at(found, at)
+        if place is not None and place[1] < place[0] and 0 < int(found[at].form.stem) <= _LAST_DAY:
+            found[at], found[at + 1] = found[at + 1], found[at]
+    return found
+
+
 def months_of_dates(tokens: Sequence[Token]) -> list[Token]:
     """Return the names of months that stand beside a number."""
     return [

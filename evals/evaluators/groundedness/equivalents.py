@@ -24,7 +24,9 @@ _OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
 _CONNECTIVES = {
     "but": "however", "yet": "however", "nonetheless": "however", "even so": "however",
     "so": "thus", "as a result": "thus", "for this reason": "thus", "accordingly": "thus",
-    "because of": "due to", "owing to": "due to", "on account of": "due to",
+    "due to the fact that": "because", "owing to the fact that": "because",
+    "despite the fact that": "although", "because of": "due to", "owing to": "due to",
+    "on account of": "due to",
     "though": "although", "even though": "although", "in spite of": "despite",
     "whereas": "while", "whilst": "while", "till": "until", "in case": "if",
     "in the event of": "if", "in the event that": "if", "whether or not": "whether",
@@ -41,7 +43,7 @@ _CONNECTIVES = {
     "stands in": "is in", "is located in": "is in", "are located in": "are in",
     "provided that": "if", "next to": "beside", "beneath": "under", "plus": "and",
     "furthermore": "also", "moreover": "also", "additionally": "also", "i.e.": "that is",
-    "near to": "near",
+    "near to": "near", "there exists": "there is", "there exist": "there are",
 }  # fmt: skip
 _MODALS = {
     "might": "may", "ought to": "should", "have to": "must", "has to": "must",
@@ -50,19 +52,20 @@ _MODALS = {
     "is capable of": "can", "are capable of": "can", "is unable to": "can not",
     "are unable to": "can not", "is going to": "will", "are going to": "will",
     "it is advisable to": "you should", "it is recommended to": "you should",
-    "it is best to": "you should",
+    "it is best to": "you should", "one can": "you can", "it is possible to": "you can",
 }  # fmt: skip
 _QUANTIFIERS = {
     "a number of": "several", "a variety of": "various", "a wide variety of": "various",
     "a range of": "various", "a wide range of": "various", "a lot of": "many",
     "lots of": "many", "plenty of": "many", "a great many": "many", "a large number of": "many",
-    "the majority of": "most", "each": "every", "the two": "both", "everybody": "everyone",
+    "the majority of": "most", "each": "every", "everybody": "everyone",
     "somebody": "someone", "anybody": "anyone", "nobody": "no one", "less than": "under",
     "fewer than": "under", "below": "under", "more than": "over", "greater than": "over",
     "above": "over", "a minimum of": "at least", "no less than": "at least",
     "not less than": "at least", "no fewer than": "at least", "a maximum of": "up to",
     "no more than": "up to", "not more than": "up to", "at most": "up to",
-    "as much as": "up to", "as many as": "up to",
+    "as much as": "up to", "as many as": "up to", "approx": "about", "circa": "about",
+    "one time": "once", "two times": "twice", "first": "1st",
 }  # fmt: skip
 _ADVERBS = {
     "occasionally": "sometimes", "at times": "sometimes", "on occasion": "sometimes",
@@ -83,8 +86,6 @@ _ABBREVIATIONS = {
     "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
     "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
     "all right": "alright", "data base": "database", "work place": "workplace",
-    "degrees Fahrenheit": "fahrenheit", "degrees F": "fahrenheit",
-    "degrees Celsius": "celsius", "degrees C": "celsius", "degrees centigrade": "celsius",
 }  # fmt: skip
 
 PAST_FORMS = frozenset(["got", "found", "had", "known"])

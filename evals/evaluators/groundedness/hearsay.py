@@ -2,6 +2,8 @@
 
 import re
 
+from evals.evaluators.groundedness.plain import spaced
+
 _SAY = (
     r"(?:says?|said|tells?|believes?|thinks?|describes?|considers?|regards?|claims?|agrees?|credits?"
     r"|holds?|argues?|suggests?|assumes?|calls?|sees?|attributes?|maintains?|rates?|reports?|finds?"
@@ -20,11 +22,13 @@ _TOLD = (
     r"|credited|attributed|seen|understood)"
 )
 HEARSAY = re.compile(
-    rf"\b(?:(?:most|many|some|several|few|other)(?:\s+\w+){{0,2}}?|{_OTHERS})"
-    rf"\s+(?:\w+ly\s+|(?:would|will|do|often|have)\s+)*{_SAY}\b"
-    rf"|\b{_ADVERB}\s+{_TOLD}\b|\b{_TOLD}\s+{_ADVERB}\b"
-    r"|\bit(?:'s|’s| is)\s+(?:said|believed|thought|known|rumou?red)\b"
-    r"|\b(?:legend|rumou?r|tradition|word) has it\b"
-    r"|\b(?:common|general|popular)\s+(?:knowledge|belief|opinion|wisdom)\b",
+    spaced(
+        rf"\b(?:(?:most|many|some|several|few|other)(?:\s+\w+){{0,2}}?|{_OTHERS})"
+        rf"\s+(?:\w+ly\s+|(?:would|will|do|often|have)\s+)*{_SAY}\b"
+        rf"|\b{_ADVERB}\s+{_TOLD}\b|\b{_TOLD}\s+{_ADVERB}\b"
+        r"|\bit(?:'s| is)\s+(?:said|believed|thought|known|rumou?red)\b"
+        r"|\b(?:legend|rumou?r|tradition|word) has it\b"
+        r"|\b(?:common|general|popular)\s+(?:knowledge|belief|opinion|wisdom)\b"
+    ),
     re.IGNORECASE,
 )

@@ -12,6 +12,8 @@ from pathlib import Path
 from evals.evaluators.groundedness.token import Token
 
 FILE = Path(__file__).parent / "negations.txt.gz"
+DO = frozenset(["do", "does", "did"])
+"""Auxiliaries that a negation brings along."""
 INTERCEPT = ""
 """The term that every place has."""
 _REACH = 12
@@ -20,10 +22,9 @@ _BEFORE, _BEHIND = 2, 3
 """Content words of these that count."""
 
 
-def terms(tokens: Sequence[Token], at: int) -> Iterator[str]:
-    """Yield the terms of the place before the token with the index `at`, each once."""
-    before = tokens[max(at - _REACH, 0) : at]
-    behind = tokens[at : at + _REACH]
+def terms(before: Sequence[Token], behind: Sequence[Token]) -> Iterator[str]:
+    """Yield the terms of the place between some words and those behind it, each once."""
+    before, behind = before[-_REACH:], behind[:_REACH]
     left = before[-1].form.stem if before else "^"
     right = behind[0].form.stem if behind else "$"
     yield from (INTERCEPT, f"<{left}", f">{right}", f"={left} {right}")
@@ -35,11 +36,15 @@ def terms(tokens: Sequence[Token], at: int) -> Iterator[str]:
     yield from (f"b{stem}" for stem in dict.fromkeys(governed))
 
 
-def log_odds(tokens: Sequence[Token], at: int) -> float:
-    """Return the log-odds that text has a negation where the token with the index `at` is one."""
-    rest = [*tokens[max(at - _REACH, 0) : at], *tokens[at + 1 : at + 1 + _REACH]]
+def log_odds(tokens: Sequence[Token], at: int, *, with_do: bool = False) -> float:
+    """Return the log-odds that text has a negation where the token with the index `at` is one.
+
+    With `with_do`, those of the negation together with the `do` before it, as in `does not hold`
+    for `holds`.
+    """
     known = _weights()
-    return sum(known.get(term, 0.0) for term in terms(rest, min(at, _REACH)))
+    before = tokens[: at - 1] if with_do else tokens[:at]
+    return sum(known.get(term, 0.0) for term in terms(before, tokens[at + 1 :]))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Blank out citation markers, URLs and LaTeX; make wide letters plain.
+"""Blank out citation markers, URLs and LaTeX; make wide letters and apostrophes plain.
 
 Every character keeps its place, so offsets are valid in the original text.
 """
@@ -7,13 +7,15 @@ import re
 
 _SOURCE = r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?)"
 _SPECIAL = re.compile(
-    r"[\[【<\\$（\u00a0\u00b2\u00b3\u00b9\u2000-\u200a\u202f\u2070-\u2079\u3000\uff01-\uff5e]"
+    r"[\[【<\\$（‘’\u00a0\u00b2\u00b3\u00b9\u2000-\u200a\u202f\u2070-\u2079\u3000\uff01-\uff5e]"
     rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:|[*_]['’]",
     re.IGNORECASE,
 )
 """Matches every text that has something to blank out or replace."""
-_WIDE = {0xFF01 + n: 0x21 + n for n in range(94)} | dict.fromkeys(
-    [0xA0, 0x202F, 0x3000, *range(0x2000, 0x200B)], 0x20
+_WIDE = (
+    {0xFF01 + n: 0x21 + n for n in range(94)}
+    | dict.fromkeys([0xA0, 0x202F, 0x3000, *range(0x2000, 0x200B)], 0x20)
+    | dict.fromkeys(map(ord, "‘’"), ord("'"))
 )
 _NUMBERS = r"\^?\d{1,3}(?:\s*[,;–-]\s*\^?\d{1,3})*"
 _MARKERS = re.compile(
@@ -31,6 +33,11 @@ _MATH = re.compile(r"\$(?=[^\s$])([^$\n]{0,80}?[^\s$])\$(?!\d)")
 _EMPHASIS = re.compile(r"(?<=[^\W_])[*_]{1,3}(?=['’][^\W_])")
 """The end or beginning of emphasis within a word, as in `*it*'s` and `it*'s*`."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+|\\[()\[\]]")
+
+
+def spaced(pattern: str) -> str:
+    """Return a pattern in which each space stands for any white space."""
+    return pattern.replace(" ", r"\s+")
 
 
 def plain(text: str) -> str:

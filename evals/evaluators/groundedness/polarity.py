@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from evals.evaluators.groundedness.features import Values, WordIds
-from evals.evaluators.groundedness.negation_odds import log_odds
+from evals.evaluators.groundedness.negation_odds import DO, log_odds
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
 
@@ -18,7 +18,6 @@ NOTHING = -9.0
 NAMES = ("polarity", "denied", "affirmed", "agrees", "usual", "fits", "behind_do", "behind_verb")
 _USUAL = -2.7
 """Log-odds of a negation at a place where either is as likely to be right."""
-_DO = frozenset(["do", "does", "did"])
 _AUXILIARY_LIST = "is are was were be been can could will would should may might must has have had"
 _AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
 _NEGATIVE = """
@@ -62,8 +61,9 @@ def evidence(
     affirmed = max((weight for weight, is_denied in found if not is_denied), default=0.0)
     sign = 1.0 if polarity > 0 else -1.0
     places = [at for at in negations if words.tokens[at].form.is_negator]
-    usual = max((log_odds(words.tokens, at) for at in places), default=NOTHING)
-    before = {words.tokens[at - 1].form.stem for at in places if at > 0}
+    only = own if polarity > 0 else other
+    usual = max((_usual(words.tokens, at, only) for at in places), default=NOTHING)
+    before = {words.tokens[at - 1].form.stem for at in places if at > 0 and at - 1 not in only}
     return {
         "polarity": polarity,
         "denied": denied,
@@ -71,9 +71,15 @@ def evidence(
         "agrees": sign * (denied - affirmed),
         "usual": usual,
         "fits": sign * (usual - _USUAL) if places else 0.0,
-        "behind_do": sign * (not before.isdisjoint(_DO)),
+        "behind_do": sign * (not before.isdisjoint(DO)),
         "behind_verb": sign * (not before.isdisjoint(_AUXILIARIES)),
     }
+
+
+def _usual(tokens: Sequence[Token], at: int, only: frozenset[int]) -> float:
+    """Return the log-odds of a negation; a `do` that came with it says nothing for it."""
+    came_with_it = at - 1 in only and tokens[at - 1].form.stem in DO
+    return log_odds(tokens, at, with_do=came_with_it)
 
 
 def _weighed(words: WordIds, at: int, passages: Passages) -> Iterator[tuple[float, bool]]:

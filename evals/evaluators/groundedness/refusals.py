@@ -5,25 +5,31 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from evals.evaluators.groundedness.hearsay import HEARSAY
+from evals.evaluators.groundedness.plain import spaced
 
 REFUSAL = re.compile(
-    r"\b(?:(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|not possible to)\s+"
-    r"(?:\w+\s+){0,2}?(?:answer|find|determine|tell|say|help|provide|be\s+(?:answered|determined))"
-    r"|(?:no|not enough|insufficient|lack of)\s+(?:\w+\s+){0,2}?"
-    r"(?:information|mention|details?|data)"
-    r"|(?:do|does|did)(?: not|n't)\s+(?:\w+ly\s+)?(?:contain|mention|provide|say|specify|state|know"
-    r"|include|have|give|address|offer|discuss|answer|tell|explain|cover|describe|name|identify|reveal|clarify)"
-    r"|never\s+(?:mentions?|says?|states?|specif(?:y|ies)|explains?|addresses|tells?)"
-    r"|(?:is|are|was|were)(?: not|n't)\s+(?:\w+ly\s+)?(?:mentioned|provided|specified|stated|given"
-    r"|available|included|discussed|answered|covered|described|addressed|enough information)"
-    r"|(?:is|are)\s+silent(?=\s+(?:on|about|regarding|as to|here)\b|\s*[.,;])"
-    r"|(?:(?<!.)|(?<=^\s)|(?<=[.!?…]\s))(?:silent|not (?:mentioned|stated"
-    r"|specified|given|provided|covered|addressed))"
-    r"(?=\s+(?:on|about|regarding|as to|here|there|in|by)\b|\s*[.,;…]|\s*$)"
-    r"|(?:nothing|nowhere) in (?:the|these|this|any of the) (?:\w+ )?"
-    r"(?:passages?|context|documents?|texts?|sources?|articles?)"
-    r"|none of the (?:\w+ )?(?:passages|documents|texts|sources|articles)\s+"
-    r"(?:mentions?|says?|states?|explains?|gives?))\b",
+    spaced(
+        r"\b(?:(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|not possible to)\s+"
+        r"(?:\w+\s+){0,2}?"
+        r"(?:answer|find|determine|tell|say|help|provide|be\s+(?:answered|determined))"
+        r"|(?:no|not enough|insufficient|lack of)\s+(?:\w+\s+){0,2}?"
+        r"(?:information|mention|details?|data)"
+        r"|(?:do|does|did)(?: not|n't)\s+(?:\w+ly\s+)?"
+        r"(?:contain|mention|provide|say|specify|state|know|include|have|give|address|offer|discuss"
+        r"|answer|tell|explain|cover|describe|name|identify|reveal|clarify)"
+        r"|never\s+(?:mentions?|says?|states?|specif(?:y|ies)|explains?|addresses|tells?)"
+        r"|(?:is|are|was|were)(?: not|n't)\s+(?:\w+ly\s+)?"
+        r"(?:mentioned|provided|specified|stated|given|available|included|discussed|answered"
+        r"|covered|described|addressed|enough information)"
+        r"|(?:is|are)\s+silent(?=\s+(?:on|about|regarding|as to|here)\b|\s*[.,;])"
+        r"|(?:(?<!.)|(?<=^\s)|(?<=[.!?…]\s))(?:silent|not (?:mentioned|stated"
+        r"|specified|given|provided|covered|addressed))"
+        r"(?=\s+(?:on|about|regarding|as to|here|there|in|by)\b|\s*[.,;…]|\s*$)"
+        r"|(?:nothing|nowhere) in (?:the|these|this|any of the) (?:\w+ )?"
+        r"(?:passages?|context|documents?|texts?|sources?|articles?)"
+        r"|none of the (?:\w+ )?(?:passages|documents|texts|sources|articles)\s+"
+        r"(?:mentions?|says?|states?|explains?|gives?))\b"
+    ),
     re.IGNORECASE,
 )
 _JOINT = re.compile(
@@ -45,9 +51,9 @@ _DEPENDENT = re.compile(
     re.IGNORECASE,
 )
 _STATES_NOTHING = re.compile(
-    r"\A(?:(?:it|this|that)(?:'s|’s| is| was| remains)\s+(?:not|im?possible|hard|difficult)"
+    r"\A(?:(?:it|this|that)(?:'s| is| was| remains)\s+(?:not|im?possible|hard|difficult)"
     r"|there|when|where|how|why|what|after|before|until|once|unless|beyond|besides|apart|aside|you"
-    r"|i'm|i’m|no|none|nobody|nothing|the (?:exact|precise|specific|actual|full))\b"
+    r"|i'm|no|none|nobody|nothing|the (?:exact|precise|specific|actual|full))\b"
     r"|\b(?:unknown|unclear|uncertain|unspecified|unnamed|mention(?:s|ed)?|discuss(?:es|ed)?"
     r"|list(?:s|ed)|cover(?:s|ed)|describe[sd])\b",
     re.IGNORECASE,
@@ -78,7 +84,7 @@ _PRONOUN = re.compile(r"(?:it|he|she|they|these|those)\s+\w", re.IGNORECASE)
 _ASIDE = re.compile(r"\(([^()]*)\)[\s.!?,;]*")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|can|could|will|would|may|might|must|should"
-    r"|[a-z]{3,}ed)\b|\b(?:it|he|she|they|we|there)(?:'|’)s?\b",
+    r"|[a-z]{3,}ed)\b|\b(?:it|he|she|they|we|there)'s?\b",
     re.IGNORECASE,
 )
 _FEWEST_WORDS = 3

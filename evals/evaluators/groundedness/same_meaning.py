@@ -7,22 +7,30 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.alignment import opposites
+from evals.evaluators.groundedness.dates import month_first
 from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.framing import claim
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_FILLERS = frozenset(["a", "an", "the", "that", "which", "also", "please", "then", "per"])
+_FILLERS = frozenset(["a", "an", "the", "that", "which", "also", "please", "then", "per", "very"])
 """Words that do not count in a comparison."""
+_DETERMINERS = frozenset(["this", "these", "those"])
+"""Words that say before a noun what `the` says."""
+_PERHAPS = frozenset(map(stem, ["potentially", "possibly", "perhaps"]))
+_MAY = frozenset(["may", "might", "could"])
+"""Words behind which `potentially` adds nothing."""
 _CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _ABOUT = frozenset("~≈∼")
-_SIGN = re.compile(r"[~≈∼/]")
-_FILLERS_AT = frozenset(["both", "to", "from"])
-"""Words that do not count in some places."""
+_SIGN = re.compile(r"[~≈∼/+]| or more\b", re.IGNORECASE)
+_OR_MORE = ["or", "more"]
+_RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
+"""Words before a range of numbers, and those within it."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
 _MAX_PHRASE = max(map(len, PHRASES))
@@ -50,8 +58,8 @@ class Key(NamedTuple):
 def key(sentence: Sentence) -> Key:
     """Return the key of a sentence."""
     start, end = (sentence.start + at for at in claim(sentence.text))
-    tokens = [token for token in sentence.tokens if start <= token.start < end]
-    signs = _signs(tokens, sentence.text, sentence.start)
+    tokens = month_first([t for t in sentence.tokens if start <= t.start < end])
+    tokens, signs = _with_signs(tokens, sentence.text, sentence.start)
     return Key(tuple(_words(tokens, signs)), named_passages(sentence.text))
 
 
@@ -64,25 +72,43 @@ def is_same(one: Key, other: Key) -> bool:
     )
 
 
-def _signs(tokens: list[Token], text: str, offset: int) -> dict[int, Word]:
-    """Return the words for the signs before tokens, by the token's place: `~5`, `oven/grill`."""
-    found = dict[int, Word]()
+def _with_signs(
+    tokens: list[Token], text: str, offset: int
+) -> tuple[list[Token], dict[int, tuple[str, ...]]]:
+    """Return the words without `or more`, and the words for signs before one, by its place.
+
+    Such as `about` for `~5`, `at least` for `5+` and `5 or more`, `or` for `oven/grill`.
+    """
     if _SIGN.search(text) is None:
-        return found
-    for at, token in enumerate(tokens):
-        before = text[max(token.start - offset - 1, 0) : token.start - offset]
-        if before in _ABOUT and token.form.is_number:
-            found[at] = Word("about", is_past=False, is_fixed=False)
+        return tokens, {}
+    kept, found, at = list[Token](), dict[int, tuple[str, ...]](), 0
+    while at < len(tokens):
+        token = tokens[at]
+        begin, end = token.start - offset, token.end - offset
+        before = text[max(begin - 1, 0) : begin]
+        behind = [later.form.stem for later in tokens[at + 1 : at + 4]]
+        units = 1 if behind[1:] == _OR_MORE else 0
+        or_more = token.form.is_number and behind[units : units + 2] == _OR_MORE
+        if or_more or (token.form.is_number and text[end : end + 1] == "+"):
+            found[len(kept)] = ("at", "least")
+        elif token.form.is_number and before in _ABOUT:
+            found[len(kept)] = ("about",)
         elif before == "/" and at and not (token.form.is_number or tokens[at - 1].form.is_number):
-            found[at] = Word("or", is_past=False, is_fixed=False)
-    return found
+            found[len(kept)] = ("or",)
+        if or_more:
+            kept += tokens[at : at + 1 + units]
+            at += 1 + units + len(_OR_MORE)
+        else:
+            kept.append(token)
+            at += 1
+    return kept, found
 
 
-def _words(tokens: list[Token], signs: Mapping[int, Word]) -> Iterator[Word]:
+def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterator[Word]:
     at, stems = 0, [token.form.stem for token in tokens]
     while at < len(tokens):
-        if at in signs:
-            yield signs[at]
+        for sign in signs.get(at, ()):
+            yield Word(sign, is_past=False, is_fixed=False)
         for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 0, 0, -1):
             phrase = tuple(islice(stems, at, at + length))
             if len(phrase) == length and (instead := PHRASES.get(phrase)):
@@ -93,32 +119,46 @@ def _words(tokens: list[Token], signs: Mapping[int, Word]) -> Iterator[Word]:
                 break
         else:
             form = tokens[at].form
-            if form.stem == _CERTAIN and _is_some(tokens, at):
-                yield Word("some", is_past=False, is_fixed=False)
-            elif form.stem not in _FILLERS and not _is_filler_at(tokens, at):
+            if form.stem not in _FILLERS and not _is_filler_at(tokens, at):
                 fixed = form.is_number or form.is_negator or form.stem in UNITS
-                yield Word(form.stem, form.is_past, fixed)
+                yield _by_place(tokens, at) or Word(form.stem, form.is_past, fixed)
             at += 1
 
 
+def _by_place(tokens: list[Token], at: int) -> Word | None:
+    """Return the word for one whose meaning its place tells: `certain`, `second` and `both`."""
+    form = tokens[at].form
+    if form.stem == _CERTAIN and _is_some(tokens, at):
+        return Word("some", is_past=False, is_fixed=False)
+    is_ordinal = form.stem == "second" and not (at and tokens[at - 1].form.is_number)
+    return Word("2", is_past=False, is_fixed=True) if is_ordinal or form.stem == "both" else None
+
+
 def _is_filler_at(tokens: list[Token], at: int) -> bool:
-    """Return whether a word may be left out: `both ... and`, and `to` and `from` of a range."""
+    """Return whether a word adds nothing in its place.
+
+    So do `both` before `and`, the words of a range of numbers, `this` before a noun, and
+    `potentially` behind `may`.
+    """
     stem = tokens[at].form.stem
-    if stem not in _FILLERS_AT:
-        return False
+    before = [token.form for token in tokens[max(at - _MAX_BETWEEN, 0) : at]]
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
         return any(word.stem == "and" for word in behind)
+    if stem in _DETERMINERS:
+        return bool(behind) and behind[0].is_content
+    if stem in _PERHAPS:
+        return bool(before) and before[-1].stem in _MAY
     if not behind or not behind[0].is_number:
         return False
-    if stem == "to":
-        before = [token.form for token in tokens[max(at - 3, 0) : at]]
-        ends = bool(before) and (before[-1].is_number or before[-1].stem in UNITS)
-        return ends and any(word.is_number for word in before)
-    return any(
-        later.is_number and (word.stem == "to" or word.is_number)
-        for word, later in pairwise(behind)
-    )
+    if stem in _RANGES:
+        return any(
+            later.is_number and (word.stem in _RANGES[stem] or word.is_number)
+            for word, later in pairwise(behind)
+        )
+    ends = bool(before) and (before[-1].is_number or before[-1].stem in UNITS)
+    begins = stem == "to" or (stem == "and" and any(word.stem == "between" for word in before))
+    return begins and ends and any(word.is_number for word in before[-3:])
 
 
 def _is_some(tokens: list[Token], at: int) -> bool:

@@ -34,7 +34,8 @@ _ABOUT_PASSAGES = re.compile(
 _ATTRIBUTION = re.compile(
     r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+[#*_]{0,3}"
     r"(?:\d{1,2}|one|two|three|four|five)(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b"
-    r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
+    r"|\b(?:first|1st|second|2nd|third|3rd|fourth|4th|fifth|5th)\s+"
+    r"(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
 _CITED = re.compile(
@@ -66,7 +67,7 @@ class Sentence:
     @property
     def is_refusal(self) -> bool:
         """Whether it says that the passages lack something."""
-        return REFUSAL.search(self.text) is not None
+        return _is_refusal(self.text)
 
     @property
     def is_about_passages(self) -> bool:
@@ -77,6 +78,11 @@ class Sentence:
     def attributed_to(self) -> tuple[int, ...]:
         """Numbers of the passages that it names."""
         return named_passages(self.text)
+
+
+@lru_cache(maxsize=4096)
+def _is_refusal(text: str) -> bool:
+    return REFUSAL.search(plain(text)) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -38,7 +38,7 @@ _TOKEN = re.compile(
     r"|(?<![^\s($~≈-])\.\d+(?![\d.,]*[.,]\d)"
     rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\.?\d)|(?<=\d)\s?[€£¥₹]"
-    r"|(?<=\s)&(?=\s)"
+    r"|(?<=\s)&(?=\s)|(?<=\d)\s?(?:\"|″|'')(?!\w)"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
 """Characters after which a capital does not show a name."""
@@ -49,6 +49,10 @@ _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
 _MOST_BETWEEN = 5
 """Most characters between a number and its unit, as in `**40** °C`."""
 _FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
+_INCH_MARKS = frozenset(['"', "″", "''"])
+_LONGEST_QUOTATION = 200
+_FULL_STOP = re.compile(r"\.(?=\s*[a-z(),;:x×])")
+"""A full stop that ends no sentence, as in `13 in. wide`."""
 _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
 _WITH_IS = frozenset(
     ["it", "that", "there", "he", "she", "what", "who", "where", "here", "how", "this"]
@@ -57,6 +61,13 @@ _WITH_IS = frozenset(
 _NUMBERS = NUMBER_WORDS | ORDINALS
 _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent") | {"&": "and"}
 _CURRENCIES = frozenset(CURRENCIES.values())
+_DEGREE = stem("degree")
+_SCALES = {
+    "F": "fahrenheit", "C": "celsius", "Fahrenheit": "fahrenheit", "Celsius": "celsius",
+    "fahrenheit": "fahrenheit", "celsius": "celsius", "centigrade": "celsius",
+    "Centigrade": "celsius",
+}  # fmt: skip
+"""Scales of degrees, by their names behind `degrees`."""
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
 _MAX_DIGITS = 40
@@ -80,8 +91,21 @@ def tokens_of(text: str) -> list[Token]:
         else:
             found += _of_word(word, start, end, text, before, found[-1] if found else None)
         before = end
-    joined = number_words.joined(found, text)
+    joined = number_words.joined(_with_degrees(found, text), text)
     return in_context(_with_cents(_with_currencies_behind(joined)))
+
+
+def _with_degrees(tokens: list[Token], text: str) -> list[Token]:
+    """Join `degrees Fahrenheit` and `degrees F` to one unit, as in `°F`."""
+    found = list[Token]()
+    for token in tokens:
+        scale = _SCALES.get(text[token.start : token.end])
+        last = found[-1] if found else None
+        if scale and last and last.form.stem == _DEGREE and text[last.end : token.start].isspace():
+            found[-1] = Token(form_of(scale), last.start, token.end, is_name=False)
+        else:
+            found.append(token)
+    return found
 
 
 def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
@@ -130,7 +154,12 @@ def _of_word(
         (end - start > 1 and word.isupper())
         or (before > 0 and _BOUNDARY.search(text, before, start) is None)
     )
-    unit = UNITS_SHORT.get(word)
+    if word in _INCH_MARKS:
+        closes_quotation = text.count('"', max(start - _LONGEST_QUOTATION, 0), start) % 2
+        if not closes_quotation:
+            yield Token(form_of("inch"), start, end, is_name=False)
+        return
+    unit = "inch" if word == "in" and _FULL_STOP.match(text, end) else UNITS_SHORT.get(word)
     if unit and last is not None and _measures(text, last, start):
         yield Token(form_of(unit), start, end, is_name=False)
         return
@@ -150,7 +179,7 @@ def _of_word(
 def _measures(text: str, last: Token, start: int) -> bool:
     """Return whether what begins at `start` is the unit of the last token, a number."""
     between = text[last.end : start]
-    return last.form.is_number and len(between) <= _MOST_BETWEEN and not between.strip(" °*_")
+    return last.form.is_number and len(between) <= _MOST_BETWEEN and not between.strip(" °*_'’")
 
 
 def _follows(token: Token, start: int) -> bool:

@@ -31,6 +31,8 @@ CLASSES: dict[str, str] = {
     "past": "was were had did used formerly previously once ago former until originally earlier"
     " historically ceased past longer became been",
     "now": "is are has have does currently now today still presently nowadays remains",
+    "he": "he him his himself",
+    "she": "she her hers herself",
     "future": "will going soon shall eventually future plans planned upcoming",
     "unit": "second minute hour day week month year decade century inch foot yard mile meter"
     " kilometer centimeter millimeter gram kilogram milligram ounce pound ton liter milliliter"

@@ -41,6 +41,14 @@ _IS = (
     r"\b(?:is|are|was|were|can|will|has been|have been|may)\s+"
     r"[a-z]{4,}(?:ed|en|ing|able|ful|ant)?\b"
 )
+_LAST_WORD = r"\b[a-z]{3,}(?=\.(?:\s|$))"
+_BEGINNING = r"(?:^|(?<=[.!?] ))(?=(?:The|It|This|You|They|A|An|These|There) [a-z])"
+_LEADS_TRAINING = (
+    "In Norway, ", "For elderly patients, ", "After the flood, ", "At most universities, ",
+    "With a few exceptions, ", "By contract, ", "On weekdays, ", "As of last month, ",
+)  # fmt: skip
+_DENIALS_TRAINING = ("It is wrong to say that ", "It is not the case that ", "Nobody thinks that ")
+_VERB_BEFORE = r"\b(?:is|are|was|were|can|may|will|has|have|should|it|they|you)\b(?= [a-z]{3,})"
 _NOUN = (
     r"\b(?:the|a|an|of|in|for|with|to)\s+[a-z]{4,}"
     r"(?=\s+(?:and|is|are|was|of|in|to|that|for)\b)"
@@ -72,9 +80,9 @@ def _detail_of_the_passages(source: Source, rng: random.Random) -> Edit | None:
 
 _MODALITY_TRAINING = {
     "may": ("will", "must", "always", "is bound to", "is sure to"),
-    "can": ("must", "will always", "needs to", "is obliged to", "inevitably"),
+    "can": ("must", "will always", "needs to", "is obliged to", "inevitably", "should"),
     "might": ("will", "is bound to", "certainly"), "could": ("will", "would have to"),
-    "should": ("must", "can", "might like to", "is allowed to"),
+    "should": ("must", "can", "might like to", "is allowed to", "could", "will"),
     "usually": ("always", "hardly ever", "in all cases"), "often": ("always", "rarely",
     "at all times"), "sometimes": ("every time", "in no case"),
     "some": ("all", "no", "each and every"), "most": ("all", "few", "a handful of"),
@@ -89,8 +97,17 @@ _MODALITY_TRAINING = {
     "a number of"), "always": ("sometimes", "as a rule"), "generally": ("always", "at all times"),
     "typically": ("always", "in all cases"), "commonly": ("always", "hardly ever"),
     "frequently": ("always", "now and then"), "likely": ("certainly", "sure"),
-    "every": ("almost every", "nearly every"),
+    "every": ("almost every", "nearly every"), "both": ("neither of", "either"),
+    "or": "and", "and": "or", "at least": ("at most", "exactly"), "up to": ("at least", "exactly"),
+    "approximately": "exactly", "around": "well over",
 }  # fmt: skip
+_QUALIFIERS_TRAINING = (
+    " only", " always", " usually", " rarely", " possibly", " inevitably", " mostly", " just",
+)  # fmt: skip
+_QUALIFIERS_TEST = (
+    " solely", " exclusively", " only", " sometimes", " seldom", " probably", " certainly",
+    " allegedly",
+)  # fmt: skip
 _MODALITY_TEST = {
     "may": ("must", "does definitely"), "might": ("has to", "must"), "can": ("has to",
     "cannot but"),
@@ -120,7 +137,16 @@ _TENSE_TEST = {
     "contains": "once contained", "causes": "once caused", "can": "was once able to",
 }  # fmt: skip
 _VERB = r"\b(it|he|she|which|who) ([a-z]{3,}[a-rt-z])s\b"
-_TENSES_TRAINING = ((_VERB, r"\1 will \2"), (_VERB, r"\1 used to \2"))
+_TENSES_TRAINING = (
+    (_VERB, r"\1 will \2"), (_VERB, r"\1 used to \2"),
+    (r"\b(contain|help|need|involv|requir|work|start|play|allow|produc|caus|offer)e?s\b", r"\1ed"),
+    (r"\b(it|he|she|they|who|which) ([a-z]{3,}[^\Waeiou])ed\b", r"\1 \2s"),
+    (r"\b(it|he|she|they|who|which) (?:had|has)\b", r"\1 will have"),
+)  # fmt: skip
+_TENSES_TEST = (
+    (r"\b(includ|provid|happen|remain|depend|affect|describ|protect)e?s\b", r"\1ed"),
+    (r"\b(include|provide|happen|remain|depend|occur|describe|protect)s\b", r"will \1"),
+)
 _LEFT_OUT_TRAINING = (
     r"\s*,?\s+(?:if|unless|when|while|until|provided that|as long as)\s+[^,.;:]{8,80}(?=[.,;])",
     r"\b(?:if|when|unless|once)\s+[^,.;:]{6,80},\s*",
@@ -214,6 +240,10 @@ _WITHOUT = {
     "never": ("always", "often"),
     "rarely": "often",
     "nor": "and",
+    "unclear": "clear",
+    "unknown": "known",
+    "avoid": ("use", "choose"),
+    "instead of": "as well as",
 }
 _TURNED_TEST = (
     (r"\bdoes(?: not|n['’]t) ([a-z]{3,}[a-rt-xz])\b", r"\1s"),
@@ -223,6 +253,26 @@ _TURNED_TEST = (
     (r"\bnot (?:a|an|the)\b", "the"),
     (r"\bhardly\b", "readily"),
 )
+_DENIED_VERBS_TRAINING = (
+    "contain|help|need|require|involve|allow|mean|refer|depend|come|give|take|say|live"
+)
+_DENIED_VERBS_TEST = (
+    "provide|include|cause|make|increase|reduce|offer|describe|show|suggest|affect|support"
+)
+_DENIED_TRAINING = (
+    (rf"\b({_DENIED_VERBS_TRAINING})s\b(?= [a-z])", r"does not \1"),
+    (r"\b(they|you|we|people) (have|need|want|use|get|make|find|work|look|feel)\b",
+     r"\1 do not \2"),
+    (r"\b(it|he|she|they|who|which) ([a-z]{3,}[^\Waeiou])ed\b", r"\1 did not \2"),
+    (r"\b(?:has|have|had) (?:a|an|the)\b", "has no"),
+)  # fmt: skip
+_DENIED_TEST = (
+    (rf"\b({_DENIED_VERBS_TEST})s\b(?= [a-z])", r"does not \1"),
+    (rf"\b({_DENIED_VERBS_TEST})s\b(?= [a-z])", r"fails to \1"),
+    (r"\b(they|you|we|people) (enjoy|see|know|think|take|eat|feel|become|live)\b",
+     r"\1 don't \2"),
+    (r"\b(became|began|won|made|went|took|came|gave)\b", r"never \1"),
+)  # fmt: skip
 _PUT_IN = one_of(
     after_a_match(r"\b(?:with|has|have|had|of)\b(?= [a-z])", (" no",)),
     after_a_match(r"\b(?:and|or|but|to)\b(?= [a-z])", (" not",)),
@@ -283,6 +333,28 @@ def _other_name(source: Source, rng: random.Random) -> Edit | None:
     return put(text, start, end, rng.choice(others)) if others else None
 
 
+_NOUN_ALONE = re.compile(
+    r"(?:(?<=\bthe )|(?<=\bof )|(?<=\bin )|(?<=\bby )|(?<=\bfor ))"
+    r"(?!passage|text|following|question)[a-z]{4,}"
+    r"(?=(?: (?:of|is|are|and|was|were|to|in|that|for|by)\b)|[.,])"
+)
+
+
+def _other_noun(source: Source, rng: random.Random) -> Edit | None:
+    """Replace a noun by another one from the same passages."""
+    text = source.answer
+    match = a_match(_NOUN_ALONE, text, rng)
+    if match is None:
+        return None
+    theirs = {m.group() for m in _NOUN_ALONE.finditer(source.context)}
+    others = sorted(noun for noun in theirs if noun[:4] != match.group()[:4])
+    return put(text, *match.span(), rng.choice(others)) if others else None
+
+
+_HE_AND_SHE = {"he": "she", "she": "he", "him": "her", "himself": "herself"}
+_HIS_AND_HER = {"his": "her", "her": "his", "hers": "his"}
+
+
 def _number(source: Source, rng: random.Random) -> Edit | None:
     text = source.answer
     found = [
@@ -322,17 +394,27 @@ TRAINING: dict[str, Rule] = {
     "detail": one_of(
         after_a_match(_IS, _DETAILS_TRAINING),
         after_a_match(_NOUN, _DETAILS_TRAINING),
+        after_a_match(_LAST_WORD, _DETAILS_TRAINING),
+        after_a_match(_BEGINNING, _LEADS_TRAINING),
         _detail_of_another,
         _detail_of_the_passages,
     ),
     "modality": exchange(_MODALITY_TRAINING),
-    "tense": one_of(exchange(_TENSE_TRAINING), *(_turned(*pair) for pair in _TENSES_TRAINING)),
+    "qualifier put in": after_a_match(_VERB_BEFORE, _QUALIFIERS_TRAINING),
+    "tense": exchange(_TENSE_TRAINING),
+    "tense of a verb": one_of(*(_turned(*pair) for pair in _TENSES_TRAINING)),
     "condition left out": one_of(*map(left_out, _LEFT_OUT_TRAINING)),
     "wrong passage": _wrong_passage,
     "unit": one_of(exchange(_UNITS_TRAINING), _currency("£€"), _degrees),
     "negation left out": one_of(*map(left_out, _NOT), exchange(_WITHOUT)),
     "negation put in": _PUT_IN,
+    "verb denied": one_of(
+        *(_turned(*pair) for pair in _DENIED_TRAINING),
+        after_a_match(_BEGINNING, _DENIALS_TRAINING),
+    ),
     "name": _other_name,
+    "noun": _other_noun,
+    "he or she": exchange(_HE_AND_SHE),
 }
 """Rules by kind."""
 HELD_OUT: dict[str, Rule] = {
@@ -340,13 +422,18 @@ HELD_OUT: dict[str, Rule] = {
         after_a_match(_IS, _DETAILS_TEST), after_a_match(_NOUN, _DETAILS_TEST),
     ),
     "modality": exchange(_MODALITY_TEST),
+    "qualifier put in": after_a_match(_VERB_BEFORE, _QUALIFIERS_TEST),
     "tense": exchange(_TENSE_TEST),
+    "tense of a verb": one_of(*(_turned(*pair) for pair in _TENSES_TEST)),
     "condition or qualifier left out": one_of(*map(left_out, _LEFT_OUT_TEST)),
     "wrong passage": _wrong_passage,
     "unit": one_of(exchange(_UNITS_TEST), _currency("€¥"), _degrees),
     "negation left out": one_of(*map(left_out, _NOT_TEST)),
     "negation turned into a statement": one_of(*(_turned(*pair) for pair in _TURNED_TEST)),
+    "verb denied": one_of(*(_turned(*pair) for pair in _DENIED_TEST)),
     "name of the same passages": _other_name,
+    "noun of the same passages": _other_noun,
+    "his or her": exchange(_HIS_AND_HER),
     "number": _number,
     "negation added": _NEGATE,
     "opposite": exchange(_OPPOSITES_TEST),

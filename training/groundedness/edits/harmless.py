@@ -284,6 +284,17 @@ HELD_OUT: dict[str, Rule] = {
         _rewritten(r"(\d) to (\d)", r"\1–\2"), _rewritten(r"(\d) ?[–-] ?(\d)", r"\1 to \2"),
         _rewritten(r" ?°F", " degrees Fahrenheit"), _rewritten(r" degrees Fahrenheit", "°F"),
     ),
+    "other spelling of a value": one_of(
+        _rewritten(r"\b[Aa]bout (?=\d)", "approx. "), _rewritten(r"\bat least (\d+)\b", r"\1+"),
+        _rewritten(r"(\d) inch(?:es)?\b", r'\1"'), _rewritten(r"\bfirst\b", "1st"),
+        _rewritten(r"\bsecond(?= [a-z]+est\b)", "2nd"), _rewritten(r"(\d{4})s\b", r"\1's"),
+        _rewritten(r"\btwice\b", "two times"),
+        _rewritten(r"(?<![\d.,/])(\d+) to (\d+)\b", r"between \1 and \2"),
+    ),
+    "blanks and apostrophes": one_of(
+        _rewritten(" ", "  "), _rewritten(" ", "\u00a0"), _rewritten("\n", "\r\n"),
+        _rewritten("'", "’"),
+    ),
     "synonyms, contractions, citations": _in_turn(
         exchange(_SYNONYMS_TEST), exchange(_SYNONYMS_TEST), exchange_all(_CONTRACTIONS_TEST),
         _cited(" [{0}]"),
