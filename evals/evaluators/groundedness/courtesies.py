@@ -1,4 +1,7 @@
-"""Detect sentences that claim nothing: greetings, offers of help, wishes."""
+"""Detect sentences that claim nothing: greetings, offers of help, wishes.
+
+The texts are those that `plain` returns, whose apostrophes are straight.
+"""
 
 import re
 
@@ -50,7 +53,7 @@ _OFFER = re.compile(
     re.IGNORECASE,
 )
 """An offer or a question to the reader, which may name the subject but says nothing about it."""
-_LETTERS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
+_LETTERS = re.compile(r"[^\W_]+(?:'[^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
 _BEGINNING = re.compile(r"\s+(?=[A-Z])")
 _MAX_CHARACTERS = 200
@@ -84,7 +87,7 @@ _INTERJECTION = re.compile(
 
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence is an offer, or has a courtesy's phrase and only its words."""
-    text = " ".join(sentence.replace("’", "'").split()).strip(" *_-")
+    text = " ".join(sentence.split()).strip(" *_-")
     words = _words(text)
     if _OFFER.fullmatch(text):
         return True
@@ -102,7 +105,7 @@ def courtesy_behind(text: str, start: int, end: int) -> int | None:
 
 
 def _words(text: str) -> list[str]:
-    words = _LETTERS.findall(text.lower().replace("’", "'"))
+    words = _LETTERS.findall(text.lower())
     return [_SUFFIX.sub("", word) for word in words]
 
 

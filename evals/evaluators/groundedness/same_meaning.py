@@ -1,7 +1,7 @@
 """Compare two sentences up to synonyms, equivalent phrases, filler words and framing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.framing import claim
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.tokens import Token, synonyms_of
+from evals.evaluators.groundedness.tokens import NormalForm, Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLERS = frozenset(["a", "an", "the", "that", "which", "also", "please", "then", "per", "very"])
@@ -31,6 +31,8 @@ _SIGN = re.compile(r"[~≈∼/+]| or more\b", re.IGNORECASE)
 _OR_MORE = ["or", "more"]
 _RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
 """Words before a range of numbers, and those within it."""
+_FILLERS_AT = frozenset(["both", "to", "and", *_RANGES, *_DETERMINERS, *_PERHAPS])
+"""Words that do not count in some places."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
 _MAX_PHRASE = max(map(len, PHRASES))
@@ -141,6 +143,8 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
     `potentially` behind `may`.
     """
     stem = tokens[at].form.stem
+    if stem not in _FILLERS_AT:
+        return False
     before = [token.form for token in tokens[max(at - _MAX_BETWEEN, 0) : at]]
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
@@ -149,8 +153,11 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
         return bool(behind) and behind[0].is_content
     if stem in _PERHAPS:
         return bool(before) and before[-1].stem in _MAY
-    if not behind or not behind[0].is_number:
-        return False
+    return bool(behind) and behind[0].is_number and _is_of_a_range(stem, before, behind)
+
+
+def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[NormalForm]) -> bool:
+    """Return whether a word before a number is one of a range's, as in `between 6 and 9`."""
     if stem in _RANGES:
         return any(
             later.is_number and (word.stem in _RANGES[stem] or word.is_number)
