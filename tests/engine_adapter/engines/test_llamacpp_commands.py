@@ -286,6 +286,9 @@ def test_capacity_is_judged_at_one_load(command: str, tmp_path: Path, url: str) 
     assert servers(command) == []
 
 
+UNSTEADY = ("client", "drift", "dependence")
+"""Reasons of a cell whose times were disturbed by what else this machine did."""
+
 POLICY = """
 version: 1
 name: own
@@ -312,9 +315,9 @@ def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path, u
         "independent": 3,
         "holds_over_launches": True,
     }
-    (tpot,) = verdict["findings"]  # undecided where this machine was too busy to read in time
+    (tpot,) = verdict["findings"]
     assert (len(tpot["launches"]), "in 3 launches from" in tpot["message"]) == (3, True)
-    assert tpot["reason"] in (None, "client")
+    assert tpot["reason"] in (None, *UNSTEADY)
     pairs = {(one.prompt_id, one.arm): one.launch for one in stored}
     partners = {(pairs[p, Arm.BASELINE], pairs[p, Arm.CANDIDATE]) for p, _ in pairs}
     assert (len(stored), len(partners)) == (90, 3)
