@@ -39,7 +39,7 @@ WRONG = {
     "another sentence": ANSWER.replace("The city owns it.", BREAD),
     "one more sentence": f"{ANSWER} {BREAD}",
 }
-ALONE, PAIRED = "14", "14+pair"
+ALONE, PAIRED = Groundedness.version, f"{Groundedness.version}+pair"
 MakeGeneration = Callable[..., Generation]
 
 
@@ -213,7 +213,7 @@ def test_made_errors_are_marked_where_they_are(kind) -> None:
         touched = [key(s) for s in wrong if s.start < end and s.end > start]
         assert set(touched) >= {key(s) for s in wrong} - said
         assert len(touched) <= 2
-    rows = contrasts(duels, shipped().rarity)
+    rows = contrasts(duels, shipped().rarity, lambda _: shipped().negations)
     assert rows.unsupported.any()
     assert rows.rows.shape == (len(rows.kind), len(CONTRASTS))
 

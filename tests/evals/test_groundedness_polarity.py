@@ -1,16 +1,11 @@
 """Evidence of the passages for a negation that only one of two sentences has."""
 
-import gzip
-import json
-from pathlib import Path
-
 import pytest
 
 from evals.evaluators.groundedness import polarity
 from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
-from evals.evaluators.groundedness.negation_odds import log_odds
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -29,7 +24,7 @@ def evidence(one: str, other: str) -> Values:
         frozenset(at for at, t in enumerate(words.tokens) if t.form.stem not in others)
         for words, others in ((ours, stems[1]), (theirs, stems[0]))
     ]
-    return polarity.evidence(ours, only[0], theirs, only[1], PASSAGES)
+    return polarity.evidence(ours, only[0], theirs, only[1], PASSAGES, shipped().negations)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +56,7 @@ def test_english_tells_where_a_negation_is_usual(usual: str, odd: str) -> None:
     for text in (usual, odd):
         tokens = tokens_of(text)
         (at,) = (n for n, token in enumerate(tokens) if token.form.is_negator)
-        found.append(log_odds(tokens, at))
+        found.append(shipped().negations.at(tokens, at))
     assert found[0] > found[1]
 
 
@@ -84,17 +79,12 @@ def test_without_a_negation_there_is_no_evidence() -> None:
     assert evidence(one, other)["agrees"] == polarity.NOTHING
 
 
-def test_negations_are_counted_in_text(tmp_path: Path) -> None:
-    """Training tells the places of negations from others, and writes only what weighs."""
+def test_negations_are_counted_in_text() -> None:
+    """Training tells the places of negations from others, and keeps only what weighs."""
     pytest.importorskip("sklearn", reason="training needs it")
-    from training.groundedness.negations import main  # as above
+    from training.groundedness.negations import fitted, places  # as above
 
-    rows = [{"context": f"Room {n} does not open. The door {n} is red."} for n in range(40)]
-    for name in ("halueval_qa", "halueval_general"):
-        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-    main(["--data", str(tmp_path), "--out", str(tmp_path / "found.gz")])
-    lines = gzip.decompress((tmp_path / "found.gz").read_bytes()).decode().splitlines()
-    found = {term: float(weight) for weight, _, term in (line.partition(" ") for line in lines)}
+    texts = (f"Room {n} does not open. The door {n} is red." for n in range(40))
+    found = fitted([places(text) for text in texts]).weights
     assert found["<does"] > 0 > found[""]
     assert "<red" not in found

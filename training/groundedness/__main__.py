@@ -7,7 +7,6 @@ The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), and `halueval_qa.jso
 import argparse
 import json
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +35,8 @@ from training.groundedness.fit import (
     cross_fit,
     f1,
     fit,
+    fold_of_groups,
+    negations,
     rarity,
     with_calibration,
 )
@@ -52,18 +53,21 @@ from training.groundedness.twin_examples import (
 
 def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
     """Return the training data in a folder, and the rarity of words."""
-    words = rarity(chain.from_iterable(texts(folder / name) for name in COUNTED))
+    counted = [text for name in COUNTED for text in texts(folder / name)]
+    words = rarity(counted)
     answers = load(folder / TRAINED)
     made = corrupted(answers, SEED)
     # Other seeds than those of the pairs that are measured.
     duels = made_duels(answers, SEED + 1) + real(answers)
     duels += exchanged(answers, SEED + 2)
+    denials, folds = negations(answers, counted), fold_of_groups(answers)
     return Corpus(
         answers,
         sentences(answers, words),
         made,
         sentences(made, words),
-        contrasts(duels, words),
+        contrasts(duels, words, lambda group: denials.without[folds[group]]),
+        denials,
     ), words
 
 
@@ -79,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = cross_fit(corpus, words)
     calibration = calibrated(any_of(*found.sentences.T), corpus.sentences, label)
     every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
-    model = with_calibration(fit(corpus, words, *every), calibration)
+    model = with_calibration(fit(corpus, words, corpus.negations.of_all, *every), calibration)
     arrays = to_arrays(model)
     arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)

@@ -1,24 +1,16 @@
-"""Fit how usual a negation is at a place: `python -m training.groundedness.negations`.
+"""Fit how usual a negation is at a place of a sentence."""
 
-The folder holds `halueval_qa.jsonl.gz` and `halueval_general.jsonl.gz`; their labels are not used.
-Needs scikit-learn.
-"""
-
-import argparse
-import gzip
 import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
-from evals.evaluators.groundedness.negation_odds import DO, FILE, INTERCEPT, terms
+from evals.evaluators.groundedness.negation_odds import DO, INTERCEPT, NegationOdds, terms
 from evals.evaluators.groundedness.tokens import tokens_of
-from training.groundedness.data import COUNTED, texts
 
 _PART = re.compile(r"(?<=[.!?])\s+|\n+")
 _PLAIN_SHARE = 0.5
@@ -31,32 +23,28 @@ Place = tuple[list[str], bool]
 """A place's terms, and whether it has a negation."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write the file."""
-    parser = argparse.ArgumentParser(prog="python -m training.groundedness.negations")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=FILE)
-    args = parser.parse_args(argv)
-    rng = random.Random(_SEED)  # noqa: S311 - a seeded draw, no secret
-    every = dict.fromkeys(text for name in COUNTED for text in texts(args.data / name))
-    weights = fitted([place for text in every for place in _places(text, rng)])
-    lines = [f"{weight:.2f} {term}" for term, weight in sorted(weights.items())]
-    args.out.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
+def places(text: str) -> list[Place]:
+    """Return the places of a text: all with a negation, and some without."""
+    rng = random.Random(f"{_SEED} {text}")  # noqa: S311 - a seeded draw, no secret
+    return list(_places(text, rng))
 
 
-def fitted(places: Sequence[Place]) -> dict[str, float]:
-    """Return the weights of the terms."""
-    counts = Counter(term for found, _ in places for term in found)
+def fitted(documents: Sequence[Sequence[Place]]) -> NegationOdds:
+    """Fit the regression on the places of documents, whose number tells how common a term is."""
+    counts = Counter[str]()
+    for document in documents:
+        counts.update({term for found, _ in document for term in found})
+    every = [place for document in documents for place in document]
     known = sorted(term for term, n in counts.items() if n >= _LEAST_COUNT and term != INTERCEPT)
     number = {term: at for at, term in enumerate(known)}
-    rows = [(at, number[t]) for at, (found, _) in enumerate(places) for t in found if t in number]
-    shape = len(places), len(known)
+    rows = [(at, number[t]) for at, (found, _) in enumerate(every) for t in found if t in number]
+    shape = len(every), len(known)
     matrix = csr_matrix((np.ones(len(rows)), tuple(np.array(rows).T)), shape=shape)
-    model = LogisticRegression(C=0.3, solver="liblinear", random_state=0)
-    model.fit(matrix, [negated for _, negated in places])
+    model = LogisticRegression(C=0.1, solver="liblinear", random_state=0)
+    model.fit(matrix, [negated for _, negated in every])
     found = dict(zip(known, model.coef_[0].tolist(), strict=True))
-    kept = {term: weight for term, weight in found.items() if abs(weight) >= _LEAST_WEIGHT}
-    return kept | {INTERCEPT: float(model.intercept_[0])}
+    kept = {term: round(w, 2) for term, w in found.items() if abs(w) >= _LEAST_WEIGHT}
+    return NegationOdds(kept | {INTERCEPT: round(float(model.intercept_[0]), 2)})
 
 
 def _places(text: str, rng: random.Random) -> Iterator[Place]:
@@ -70,7 +58,3 @@ def _places(text: str, rng: random.Random) -> Iterator[Place]:
         if not negations:
             chosen = [at for at in range(len(tokens)) if rng.random() < _PLAIN_SHARE]
             yield from ((list(terms(tokens[:at], tokens[at:])), False) for at in chosen)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,9 +3,9 @@
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.features import Rarity, SentenceReading, read
 from evals.evaluators.groundedness.judgement import indexed
+from evals.evaluators.groundedness.negation_odds import NegationOdds
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.shared_sentences import key, match_sentences
 from training.groundedness.corruption import KINDS, corrupt
@@ -26,6 +27,7 @@ _AUXILIARY = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|do|does)\b"
     r"(?!\s+(?:not|never|no longer)\b|n't)"
 )
+_SHORTENED = {"cann't": "can't", "willn't": "won't", "mayn't": "may not", "can not": "cannot"}
 _DIGITS = re.compile(r"\d+")
 _OPENING = re.compile(
     r"^(?:However|Additionally|Also|Therefore|Overall|In addition|For example),\s+"
@@ -43,11 +45,19 @@ _EXCHANGED = {
 _EXCHANGE = re.compile(r"\b(?:" + "|".join(map(re.escape, _EXCHANGED)) + r")\b", re.IGNORECASE)
 
 
-_OFTEN = [
-    (kind, harmful.TRAINING[kind])
-    for kind in ("modality", "modality", "condition left out", "negation left out", "name")
-]
-"""Kinds that are made again of each answer: they have many forms."""
+_AGAIN = {
+    "modality": 2,
+    "condition left out": 1,
+    "negation left out": 2,
+    "denying word left out": 1,
+    "denying word put in": 1,
+    "name": 1,
+}
+"""How often kinds are made again of each answer: they have many forms."""
+
+
+_ANSWERS = ("real", "exchanged")
+"""Kinds of pairs of two models' answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,8 @@ class Contrasts:
     group: NDArray[np.str_]
     kind: NDArray[np.str_]
     """How the pair was made."""
+    is_harmful: NDArray[np.bool_]
+    """Whether a rule made one of the two wrong."""
 
 
 def made_duels(answers: Sequence[Labelled], seed: int) -> list[Duel]:
@@ -90,11 +102,12 @@ def _edited(item: Labelled, other: Labelled, rng: random.Random) -> list[Duel]:
     """Return copies with one edit of each kind, harmful and harmless."""
     found, source = list[Duel](), Source(item.context, item.answer, other.answer)
     for rules, is_harmful in ((harmful.TRAINING, True), (harmless.TRAINING, False)):
-        for kind, rule in chain(rules.items(), _OFTEN if is_harmful else ()):
-            edit = rule(source, rng)
-            if edit is not None and edit.answer != item.answer:
-                span = (edit.start, edit.end) if is_harmful else None
-                found.append(_duel(item, edit.answer, kind, span))
+        for kind, rule in rules.items():
+            made = [rule(source, rng) for _ in range(1 + is_harmful * _AGAIN.get(kind, 0))]
+            for edit in made:
+                if edit is not None and edit.answer != item.answer:
+                    span = (edit.start, edit.end) if is_harmful else None
+                    found.append(_duel(item, edit.answer, kind, span))
     return found
 
 
@@ -144,9 +157,14 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
     return found
 
 
-def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
-    """Return the features of the differing sentences of both sides."""
-    rows, labels, groups, kinds = [], [], [], []
+def contrasts(
+    duels: Sequence[Duel], rarity: Rarity, odds_of: Callable[[str], NegationOdds]
+) -> Contrasts:
+    """Return the features of the differing sentences of both sides.
+
+    `odds_of` returns the odds of negations for a group.
+    """
+    rows, labels, groups, kinds, made_wrong = [], [], [], [], []
     context, known = "", dict[str, list[SentenceReading]]()
     for duel in duels:
         passages = indexed((duel.one.context,))
@@ -159,13 +177,18 @@ def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
         if duel.kind == "real":
             known[other] = second
         for item, ours, theirs in _differing(duel, first, second):
-            values = contrast(ours, theirs, passages)
+            values = contrast(ours, theirs, passages, odds_of(item.group))
             rows.append([values[name] for name in CONTRASTS])
             labels.append(touched(ours.sentence, item.spans))
             groups.append(item.group)
             kinds.append(duel.kind)
+            made_wrong.append(duel.kind not in _ANSWERS and duel.other.label > duel.one.label)
     return Contrasts(
-        np.array(rows, dtype=np.float64), np.array(labels), np.array(groups), np.array(kinds)
+        np.array(rows, dtype=np.float64),
+        np.array(labels),
+        np.array(groups),
+        np.array(kinds),
+        np.array(made_wrong),
     )
 
 
@@ -222,7 +245,8 @@ def _more_wrong(item: Labelled, other: Labelled, rng: random.Random) -> list[Due
     if verbs:
         verb = rng.choice(verbs)
         word = rng.choice((" never", " no longer", " not", "n't"))
-        put("denied", verb.start(), verb.end(), verb.group() + word)
+        denied = _SHORTENED.get(verb.group() + word, verb.group() + word)
+        put("denied", verb.start(), verb.end(), denied)
     digits = [
         m
         for s in sentences

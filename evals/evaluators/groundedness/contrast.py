@@ -9,6 +9,7 @@ import numpy as np
 from evals.evaluators.groundedness import polarity, slots, word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import SentenceReading, Values, WordIds
+from evals.evaluators.groundedness.negation_odds import NegationOdds
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
 
@@ -56,7 +57,12 @@ class _Difference:
     """Indices of the tokens that the counterpart lacks."""
 
 
-def contrast(ours: SentenceReading, theirs: SentenceReading | None, passages: Passages) -> Values:
+def contrast(
+    ours: SentenceReading,
+    theirs: SentenceReading | None,
+    passages: Passages,
+    odds: NegationOdds,
+) -> Values:
     """Return the features of our sentence beside theirs; `None`: it has no counterpart."""
     values: Values = {f"own_{name}": float(ours.values[name]) for name in _OF_READING}
     if theirs is None:
@@ -87,7 +93,7 @@ def contrast(ours: SentenceReading, theirs: SentenceReading | None, passages: Pa
     values["same_words"] = float(sorted(a) == sorted(b))
     found = slots.evidence(ours.words, theirs.words, passages)
     values |= {name: found[of] for name, of in zip(_SLOTS, slots.NAMES, strict=True)}
-    denials = polarity.evidence(ours.words, here, theirs.words, there, passages)
+    denials = polarity.evidence(ours.words, here, theirs.words, there, passages, odds)
     values |= {name: denials[of] for name, of in zip(_NEGATIONS, polarity.NAMES, strict=True)}
     scopes = [
         one | two

@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import NAMES, Rarity
 from evals.evaluators.groundedness.forest import Forest
+from evals.evaluators.groundedness.negation_odds import NegationOdds
 
 FILE = Path(__file__).parent / "model.npz"
 SHARPNESS = 4.0
@@ -114,6 +115,7 @@ class Model:
     contrast: Forest
     """Trained on sentences beside their counterparts."""
     rarity: Rarity
+    negations: NegationOdds
     shifts: Shifts
     calibration: Calibration
 
@@ -178,14 +180,13 @@ def shipped() -> Model:
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Make a model from a file's arrays; raises `ValueError` for a file of another version."""
     names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
-    is_whole = "shifts" in arrays and all(f"{forest}_roots" in arrays for forest in _FORESTS)
+    is_whole = "negations" in arrays and all(f"{forest}_roots" in arrays for forest in _FORESTS)
     if names != (list(NAMES), list(CONTRASTS)) or not is_whole:
         raise ValueError(f"{FILE.name} was trained by another version; train it again")
-    words = bytes(arrays["words"].tolist()).decode().split("\n")
-    weights = arrays["weights"].astype(np.float64).tolist()
     return Model(
         **{name: _forest(arrays, name) for name in _FORESTS},
-        rarity=Rarity(dict(zip(words, weights, strict=True)), float(arrays["unknown"])),
+        rarity=Rarity(_weighed(arrays, "words"), float(arrays["unknown"])),
+        negations=NegationOdds(_weighed(arrays, "negations")),
         shifts=Shifts(*arrays["shifts"].tolist()),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
@@ -193,12 +194,11 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
 
 def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
     """Return the model as arrays for a file."""
-    words = "\n".join(model.rarity.known).encode()
     arrays: dict[str, NDArray[np.generic]] = {
         "names": np.array(NAMES),
         "contrasts": np.array(CONTRASTS),
-        "words": np.frombuffer(words, dtype=np.uint8),
-        "weights": np.array(list(model.rarity.known.values()), dtype=np.float32),
+        **_of_weights("words", model.rarity.known),
+        **_of_weights("negations", model.negations.weights),
         "unknown": np.array(model.rarity.unknown),
         "shifts": np.array(astuple(model.shifts)),
         "calibration": np.array(astuple(model.calibration)),
@@ -211,6 +211,21 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
         arrays[f"{name}_value"] = forest.value.astype(np.float32)
         arrays[f"{name}_base"] = np.array(forest.base)
     return arrays
+
+
+def _of_weights(name: str, weights: Mapping[str, float]) -> dict[str, NDArray[np.generic]]:
+    """Return the arrays of a weight for each of some texts without line breaks."""
+    return {
+        name: np.frombuffer("\n".join(weights).encode(), dtype=np.uint8),
+        f"{name}_weights": np.array(list(weights.values()), dtype=np.float32),
+    }
+
+
+def _weighed(arrays: Mapping[str, NDArray[np.generic]], name: str) -> dict[str, float]:
+    """Read what `_of_weights` made."""
+    texts = bytes(arrays[name].tolist()).decode().split("\n")
+    weights = arrays[f"{name}_weights"].astype(np.float64).tolist()
+    return dict(zip(texts, weights, strict=True))
 
 
 def _forest(arrays: Mapping[str, NDArray[np.generic]], name: str) -> Forest:

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from evals.evaluators.groundedness.features import Values, WordIds
-from evals.evaluators.groundedness.negation_odds import DO, log_odds
+from evals.evaluators.groundedness.negation_odds import DO, NegationOdds
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
 
 NOTHING = -9.0
 """The value of a feature that has nothing to measure."""
 NAMES = ("polarity", "denied", "affirmed", "agrees", "usual", "fits", "behind_do", "behind_verb")
-_USUAL = -2.7
+_USUAL = -2.3
 """Log-odds of a negation at a place where either is as likely to be right."""
 _AUXILIARY_LIST = "is are was were be been can could will would should may might must has have had"
 _AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
@@ -45,7 +45,12 @@ def is_negative(token: Token) -> bool:
 
 
 def evidence(
-    ours: WordIds, own: frozenset[int], theirs: WordIds, other: frozenset[int], passages: Passages
+    ours: WordIds,
+    own: frozenset[int],
+    theirs: WordIds,
+    other: frozenset[int],
+    passages: Passages,
+    odds: NegationOdds,
 ) -> Values:
     """Return the features named in `NAMES`; `own` and `other` are the indices that differ."""
     here, there = (
@@ -62,7 +67,7 @@ def evidence(
     sign = 1.0 if polarity > 0 else -1.0
     places = [at for at in negations if words.tokens[at].form.is_negator]
     only = own if polarity > 0 else other
-    usual = max((_usual(words.tokens, at, only) for at in places), default=NOTHING)
+    usual = max((_usual(words.tokens, at, only, odds) for at in places), default=NOTHING)
     before = {words.tokens[at - 1].form.stem for at in places if at > 0 and at - 1 not in only}
     return {
         "polarity": polarity,
@@ -76,10 +81,10 @@ def evidence(
     }
 
 
-def _usual(tokens: Sequence[Token], at: int, only: frozenset[int]) -> float:
+def _usual(tokens: Sequence[Token], at: int, only: frozenset[int], odds: NegationOdds) -> float:
     """Return the log-odds of a negation; a `do` that came with it says nothing for it."""
     came_with_it = at - 1 in only and tokens[at - 1].form.stem in DO
-    return log_odds(tokens, at, with_do=came_with_it)
+    return odds.at(tokens, at, with_do=came_with_it)
 
 
 def _weighed(words: WordIds, at: int, passages: Passages) -> Iterator[tuple[float, bool]]:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 
 from evals.evaluators.groundedness.sentences import Sentence
 from training.groundedness.edits.places import (
@@ -273,6 +274,40 @@ _DENIED_TEST = (
      r"\1 don't \2"),
     (r"\b(became|began|won|made|went|took|came|gave)\b", r"never \1"),
 )  # fmt: skip
+_ADVICE = re.compile(
+    r"(?:^|(?<=[.:] ))(?!The|This|That|These|Those|For|From|With|And|But|They|You|Some)"
+    r"[A-Z][a-z]{2,}(?= (?:the|a|an|your|it|them|all|any|with|in|on|to)\b)",
+    re.MULTILINE,
+)
+"""A word that begins a sentence and is likely a verb that tells what to do."""
+
+
+def _forbidden(words: Sequence[str]) -> Rule:
+    """Return a rule that turns what a sentence tells to do into what it forbids."""
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        match = a_match(_ADVICE, source.answer, rng)
+        if match is None:
+            return None
+        return put(source.answer, *match.span(), f"{rng.choice(words)} {match.group().lower()}")
+
+    return rule
+
+
+_DENYING_TRAINING = {
+    "with": "without", "able": "unable", "can": ("cannot", "can't"), "will": ("won't",),
+    "always": "never", "often": "rarely", "likely": "unlikely", "possible": "impossible",
+    "clear": "unclear", "known": "unknown", "both": "neither", "use": "avoid",
+    "all": "none of the", "some": "no", "any": "no", "a": "no",
+}  # fmt: skip
+"""Words that deny, for those that they deny: `_WITHOUT` the other way round."""
+_DENYING_TEST = {
+    "able": "not able", "enough": "not enough", "necessary": "unnecessary", "safe": "unsafe",
+    "many": "no", "every": "no", "usually": "hardly ever", "including": "excluding",
+    "important": "unimportant", "common": "uncommon", "even": "not even", "healthy": "unhealthy",
+}  # fmt: skip
+_FORBIDDING_TRAINING = ("Do not", "Never")
+_FORBIDDING_TEST = ("You must not", "Don't", "It is wrong to")
 _PUT_IN = one_of(
     after_a_match(r"\b(?:with|has|have|had|of)\b(?= [a-z])", (" no",)),
     after_a_match(r"\b(?:and|or|but|to)\b(?= [a-z])", (" not",)),
@@ -406,8 +441,11 @@ TRAINING: dict[str, Rule] = {
     "condition left out": one_of(*map(left_out, _LEFT_OUT_TRAINING)),
     "wrong passage": _wrong_passage,
     "unit": one_of(exchange(_UNITS_TRAINING), _currency("£€"), _degrees),
-    "negation left out": one_of(*map(left_out, _NOT), exchange(_WITHOUT)),
+    "negation left out": one_of(*map(left_out, _NOT)),
+    "denying word left out": exchange(_WITHOUT),
     "negation put in": _PUT_IN,
+    "denying word put in": exchange(_DENYING_TRAINING),
+    "advice turned into a ban": _forbidden(_FORBIDDING_TRAINING),
     "verb denied": one_of(
         *(_turned(*pair) for pair in _DENIED_TRAINING),
         after_a_match(_BEGINNING, _DENIALS_TRAINING),
@@ -431,6 +469,8 @@ HELD_OUT: dict[str, Rule] = {
     "negation left out": one_of(*map(left_out, _NOT_TEST)),
     "negation turned into a statement": one_of(*(_turned(*pair) for pair in _TURNED_TEST)),
     "verb denied": one_of(*(_turned(*pair) for pair in _DENIED_TEST)),
+    "advice turned into a ban": _forbidden(_FORBIDDING_TEST),
+    "denying word put in": exchange(_DENYING_TEST),
     "name of the same passages": _other_name,
     "noun of the same passages": _other_noun,
     "his or her": exchange(_HIS_AND_HER),

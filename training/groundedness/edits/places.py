@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
@@ -34,9 +35,10 @@ def put(text: str, start: int, end: int, words: str) -> Edit:
     return Edit(edited, start, max(start + len(words), start + 1))
 
 
-def claims(text: str) -> list[Sentence]:
+@lru_cache(maxsize=8)
+def claims(text: str) -> tuple[Sentence, ...]:
     """Return the sentences of at least four words that are no refusal."""
-    return [s for s in sentences_of(text) if not s.is_refusal and len(s.tokens) >= 4]
+    return tuple(s for s in sentences_of(text) if not s.is_refusal and len(s.tokens) >= 4)
 
 
 def a_match(pattern: re.Pattern[str], text: str, rng: random.Random) -> re.Match[str] | None:
