@@ -469,8 +469,6 @@ HELD_OUT: dict[str, Rule] = {
     "negation left out": one_of(*map(left_out, _NOT_TEST)),
     "negation turned into a statement": one_of(*(_turned(*pair) for pair in _TURNED_TEST)),
     "verb denied": one_of(*(_turned(*pair) for pair in _DENIED_TEST)),
-    "advice turned into a ban": _forbidden(_FORBIDDING_TEST),
-    "denying word put in": exchange(_DENYING_TEST),
     "name of the same passages": _other_name,
     "noun of the same passages": _other_noun,
     "his or her": exchange(_HIS_AND_HER),
@@ -478,5 +476,7 @@ HELD_OUT: dict[str, Rule] = {
     "negation added": _NEGATE,
     "opposite": exchange(_OPPOSITES_TEST),
     "sentence appended": _appended,
+    "advice turned into a ban": _forbidden(_FORBIDDING_TEST),
+    "denying word put in": exchange(_DENYING_TEST),
 }  # fmt: skip
 """Rules by kind that training does not use, except those without a choice of words."""
