@@ -29,9 +29,6 @@ _AUXILIARY = re.compile(
 )
 _SHORTENED = {"cann't": "can't", "willn't": "won't", "mayn't": "may not", "can not": "cannot"}
 _DIGITS = re.compile(r"\d+")
-_OPENING = re.compile(
-    r"^(?:However|Additionally|Also|Therefore|Overall|In addition|For example),\s+"
-)
 _LOOSE = re.compile(
     r"\s+(?:also|very|often|usually|typically|generally|commonly|however|specifically|that)\b"
 )
@@ -54,8 +51,6 @@ _AGAIN = {
     "name": 1,
 }
 """How often kinds are made again of each answer: they have many forms."""
-
-
 _ANSWERS = ("real", "exchanged")
 """Kinds of pairs of two models' answers."""
 
@@ -103,8 +98,8 @@ def _edited(item: Labelled, other: Labelled, rng: random.Random) -> list[Duel]:
     found, source = list[Duel](), Source(item.context, item.answer, other.answer)
     for rules, is_harmful in ((harmful.TRAINING, True), (harmless.TRAINING, False)):
         for kind, rule in rules.items():
-            made = [rule(source, rng) for _ in range(1 + is_harmful * _AGAIN.get(kind, 0))]
-            for edit in made:
+            for _ in range(1 + _AGAIN.get(kind, 0)):
+                edit = rule(source, rng)
                 if edit is not None and edit.answer != item.answer:
                     span = (edit.start, edit.end) if is_harmful else None
                     found.append(_duel(item, edit.answer, kind, span))

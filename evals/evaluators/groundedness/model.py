@@ -223,7 +223,7 @@ def _of_weights(name: str, weights: Mapping[str, float]) -> dict[str, NDArray[np
 
 def _weighed(arrays: Mapping[str, NDArray[np.generic]], name: str) -> dict[str, float]:
     """Read what `_of_weights` made."""
-    texts = bytes(arrays[name].tolist()).decode().split("\n")
+    texts = arrays[name].tobytes().decode().split("\n")
     weights = arrays[f"{name}_weights"].astype(np.float64).tolist()
     return dict(zip(texts, weights, strict=True))
 

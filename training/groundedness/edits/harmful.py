@@ -16,6 +16,7 @@ from training.groundedness.edits.places import (
     left_out,
     one_of,
     put,
+    replaced,
 )
 
 _DETAILS_TRAINING = (
@@ -284,14 +285,7 @@ _ADVICE = re.compile(
 
 def _forbidden(words: Sequence[str]) -> Rule:
     """Return a rule that turns what a sentence tells to do into what it forbids."""
-
-    def rule(source: Source, rng: random.Random) -> Edit | None:
-        match = a_match(_ADVICE, source.answer, rng)
-        if match is None:
-            return None
-        return put(source.answer, *match.span(), f"{rng.choice(words)} {match.group().lower()}")
-
-    return rule
+    return replaced(_ADVICE, lambda match, rng: f"{rng.choice(words)} {match.group().lower()}")
 
 
 _DENYING_TRAINING = {
@@ -317,15 +311,7 @@ _PUT_IN = one_of(
 
 def _turned(pattern: str, instead: str) -> Rule:
     """Return a rule that replaces one match of a pattern by its expanded template."""
-    every = re.compile(pattern)
-
-    def rule(source: Source, rng: random.Random) -> Edit | None:
-        match = a_match(every, source.answer, rng)
-        if match is None:
-            return None
-        return put(source.answer, *match.span(), match.expand(instead))
-
-    return rule
+    return replaced(re.compile(pattern), lambda match, _: match.expand(instead))
 
 
 _PASSAGE = re.compile(r"\b(passage)s?\s+(\d{1,2})\b", re.IGNORECASE)

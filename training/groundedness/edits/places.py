@@ -52,21 +52,28 @@ def like(words: str, place: str) -> str:
     return words[0].upper() + words[1:] if place[:1].isupper() and words else words
 
 
+def replaced(
+    pattern: re.Pattern[str], words: Callable[[re.Match[str], random.Random], str]
+) -> Rule:
+    """Return a rule that replaces one match of a pattern by other words."""
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        match = a_match(pattern, source.answer, rng)
+        return None if match is None else put(source.answer, *match.span(), words(match, rng))
+
+    return rule
+
+
 def exchange(table: Mapping[str, str | Sequence[str]], only: str = "") -> Rule:
     """Return a rule that exchanges words in one place; the pattern `only` must follow it."""
     names = sorted(table, key=len, reverse=True)
     every = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b" + only, re.IGNORECASE)
 
-    def rule(source: Source, rng: random.Random) -> Edit | None:
-        text = source.answer
-        match = a_match(every, text, rng)
-        if match is None:
-            return None
+    def other(match: re.Match[str], rng: random.Random) -> str:
         others = table[match.group().lower()]
-        other = others if isinstance(others, str) else rng.choice(others)
-        return put(text, *match.span(), like(other, match.group()))
+        return like(others if isinstance(others, str) else rng.choice(others), match.group())
 
-    return rule
+    return replaced(every, other)
 
 
 def exchange_all(table: Mapping[str, str]) -> Rule:
