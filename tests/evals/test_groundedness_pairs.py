@@ -213,7 +213,8 @@ def test_made_errors_are_marked_where_they_are(kind) -> None:
         touched = [key(s) for s in wrong if s.start < end and s.end > start]
         assert set(touched) >= {key(s) for s in wrong} - said
         assert len(touched) <= 2
-    rows = contrasts(duels, shipped().rarity, lambda _: shipped().negations)
+    odds = {duel.one.group: shipped().choices for duel in duels}
+    rows = contrasts(duels, shipped().rarity, odds)
     assert rows.unsupported.any()
     assert rows.rows.shape == (len(rows.kind), len(CONTRASTS))
 

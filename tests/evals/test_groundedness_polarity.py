@@ -24,7 +24,7 @@ def evidence(one: str, other: str) -> Values:
         frozenset(at for at, t in enumerate(words.tokens) if t.form.stem not in others)
         for words, others in ((ours, stems[1]), (theirs, stems[0]))
     ]
-    return polarity.evidence(ours, only[0], theirs, only[1], PASSAGES, shipped().negations)
+    return polarity.evidence(ours, only[0], theirs, only[1], PASSAGES, shipped().choices)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_english_tells_where_a_negation_is_usual(usual: str, odd: str) -> None:
     for text in (usual, odd):
         tokens = tokens_of(text)
         (at,) = (n for n, token in enumerate(tokens) if token.form.is_negator)
-        found.append(shipped().negations.at(tokens, at))
+        found.append(shipped().choices.of_negation(tokens[:at], tokens[at + 1 :]))
     assert found[0] > found[1]
 
 
@@ -77,14 +77,3 @@ def test_without_a_negation_there_is_no_evidence() -> None:
     """Nor if both have one."""
     one, other = "Dogs may enter the garden.", "Dogs may enter the museum."
     assert evidence(one, other)["agrees"] == polarity.NOTHING
-
-
-def test_negations_are_counted_in_text() -> None:
-    """Training tells the places of negations from others, and keeps only what weighs."""
-    pytest.importorskip("sklearn", reason="training needs it")
-    from training.groundedness.negations import fitted, places  # as above
-
-    texts = (f"Room {n} does not open. The door {n} is red." for n in range(40))
-    found = fitted([places(text) for text in texts]).weights
-    assert found["<does"] > 0 > found[""]
-    assert "<red" not in found

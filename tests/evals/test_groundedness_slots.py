@@ -20,7 +20,7 @@ def evidence(one: str, other: str) -> Values:
     ours, theirs = (
         WordIds(sentences_of(text)[0], PASSAGES, shipped().rarity) for text in (one, other)
     )
-    return slots.evidence(ours, theirs, PASSAGES)
+    return slots.evidence(slots.slots_of(ours, theirs), ours, theirs, PASSAGES)
 
 
 @pytest.mark.parametrize(

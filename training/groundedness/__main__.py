@@ -1,7 +1,7 @@
 """Train the groundedness model: `python -m training.groundedness --data FOLDER`.
 
 The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), and `halueval_qa.jsonl.gz` with
-`halueval_general.jsonl.gz` (English, for word counts alone). Needs scikit-learn.
+`halueval_general.jsonl.gz` (English, for its words alone). Needs scikit-learn and PyTorch.
 """
 
 import argparse
@@ -32,11 +32,10 @@ from training.groundedness.fit import (
     at_base_rate,
     calibrated,
     checked,
+    choices,
     cross_fit,
     f1,
     fit,
-    fold_of_groups,
-    negations,
     rarity,
     with_calibration,
 )
@@ -60,14 +59,14 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
     # Other seeds than those of the pairs that are measured.
     duels = made_duels(answers, SEED + 1) + real(answers)
     duels += exchanged(answers, SEED + 2)
-    denials, folds = negations(answers, counted), fold_of_groups(answers)
+    odds = choices(answers, counted)
     return Corpus(
         answers,
         sentences(answers, words),
         made,
         sentences(made, words),
-        contrasts(duels, words, lambda group: denials.without[folds[group]]),
-        denials,
+        contrasts(duels, words, odds.without),
+        odds,
     ), words
 
 
@@ -83,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = cross_fit(corpus, words)
     calibration = calibrated(any_of(*found.sentences.T), corpus.sentences, label)
     every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
-    model = with_calibration(fit(corpus, words, corpus.negations.of_all, *every), calibration)
+    model = with_calibration(fit(corpus, words, corpus.choices.of_all, *every), calibration)
     arrays = to_arrays(model)
     arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)

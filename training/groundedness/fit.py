@@ -13,16 +13,15 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 
-from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.forest import Forest
 from evals.evaluators.groundedness.model import Calibration, Floats, Model, Shifts
-from evals.evaluators.groundedness.negation_odds import NegationOdds
 from evals.evaluators.groundedness.tokens import tokens_of
+from evals.evaluators.groundedness.word_odds import WordOdds
 from training.groundedness.data import Labelled
 from training.groundedness.examples import Sentences
-from training.groundedness.negations import Place, fitted, places
 from training.groundedness.twin_examples import Contrasts
+from training.groundedness.word_odds import Learner, Places
 
 BASE_RATE = 0.18
 """Assumed share of unsupported answers in real use: that of RAGTruth's test split."""
@@ -35,17 +34,13 @@ SEED = 20261121
 UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
 _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {
-    "affirmed": 10.0, "negation": 1.8, "denied": 1.8, "negation left out": 7.5, "cut": 0.3,
-    "condition left out": 2.5, "modality": 6.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.5,
-    "name": 1.5, "noun": 0.5, "negation put in": 0.2, "qualifier put in": 0.7, "verb denied": 0.8,
-    "tense of a verb": 1.5, "denying word left out": 3.0, "advice turned into a ban": 0.4,
+    "affirmed": 9.0, "negation": 1.8, "denied": 1.8, "negation left out": 6.8, "cut": 0.3,
+    "condition left out": 3.0, "modality": 5.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.5,
+    "name": 1.5, "noun": 0.5, "negation put in": 0.2, "qualifier put in": 0.8, "verb denied": 1.0,
+    "tense of a verb": 1.5, "denying word left out": 2.7, "advice turned into a ban": 0.4,
 }  # fmt: skip
 """Words left out and words put in are each other's mirror images, and answers have few negations
 to leave out: without weights, whatever one answer has more would look wrong."""
-_BALANCED = ("possible", "certain", "duty", "all", "some", "often", "only")
-"""Classes of words whose exchanges are balanced; see `balance`."""
-_ROUNDS = 30
-_MOST_FACTOR = 20.0
 _DRAWS = 3
 """Number of invention forests, with different random columns; their mean counts."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
@@ -62,12 +57,12 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Negations:
-    """How usual negations are, by the answers, whatever their labels, and by other English text."""
+class Choices:
+    """How usual words are, by answers, whatever their labels, passages and other English text."""
 
-    of_all: NegationOdds
-    without: Sequence[NegationOdds]
-    """For each fold, fitted without its answers."""
+    of_all: WordOdds
+    without: Mapping[str, WordOdds]
+    """For each group, fitted without the answers and passages of its fold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +74,8 @@ class Corpus:
     corrupted: Sequence[Labelled]
     corrupted_sentences: Sentences
     contrasts: Contrasts
-    """Measured with the negations of the answer's fold."""
-    negations: "Negations"
+    """Measured with the choices that were fitted without the answer's fold."""
+    choices: Choices
 
     def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
         """Return the masks of the answers and of the corrupted answers in these groups."""
@@ -111,23 +106,27 @@ def rarity(documents: Iterable[str]) -> Rarity:
     return Rarity(known, math.log(count + 1))
 
 
-def negations(answers: Sequence[Labelled], documents: Iterable[str]) -> Negations:
-    """Count the negations in the documents, and in the answers, those of a group together."""
-    counted = [places(text) for text in dict.fromkeys(documents)]
-    by_fold: list[dict[str, list[Place]]] = [{} for _ in range(FOLDS)]
-    folds = fold_of_groups(answers)
+def choices(answers: Sequence[Labelled], documents: Iterable[str]) -> Choices:
+    """Learn from the documents, the answers and their passages; a group counts as one document."""
+    learner, folds = Learner(), fold_of_groups(answers)
+    known = [[learner.places(text)] for text in dict.fromkeys(documents)]
+    of_groups: dict[str, list[Places]] = {}
     for item in answers:
-        by_fold[folds[item.group]].setdefault(item.group, []).extend(places(item.answer))
+        if item.group not in of_groups:
+            of_groups[item.group] = [learner.places(item.context)]
+        of_groups[item.group].append(learner.places(item.answer))
 
-    def fitted_without(fold: int | None) -> NegationOdds:
-        others = (groups for at, groups in enumerate(by_fold) if at != fold)
-        return fitted([*counted, *(found for groups in others for found in groups.values())])
+    def fitted_without(fold: int | None) -> WordOdds:
+        others = (group for group in of_groups if folds[group] != fold)
+        ordered = sorted(others, key=folds.__getitem__)
+        return learner.fitted([*known, *(of_groups[group] for group in ordered)])
 
-    return Negations(fitted_without(None), [fitted_without(fold) for fold in range(FOLDS)])
+    without = [fitted_without(fold) for fold in range(FOLDS)]
+    return Choices(fitted_without(None), {group: without[at] for group, at in folds.items()})
 
 
 def fit(
-    corpus: Corpus, words: Rarity, odds: NegationOdds, train: Bools, train_corrupted: Bools
+    corpus: Corpus, words: Rarity, odds: WordOdds, train: Bools, train_corrupted: Bools
 ) -> Model:
     """Fit the forests on the answers in the masks; the model stays uncalibrated."""
     data, made = corpus.sentences, corpus.corrupted_sentences
@@ -158,35 +157,7 @@ def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
     """Fit the forest that judges a sentence beside its counterpart."""
     used = np.array([group in groups for group in data.group])
     weight = np.array([_WEIGHTS_OF_PAIRS.get(kind, 1.0) for kind in data.kind])
-    weight *= balance(data.rows, data.unsupported, weight * (used & data.is_harmful))
     return _boosted(400, data.rows[used], data.unsupported[used], weight[used])
-
-
-def balance(rows: Floats, unsupported: Bools, weight: Floats) -> Floats:
-    """Return factors by which wrong words of either sort become alike common.
-
-    Answers say `can` more often than `must`, so rules that exchange the two put `must` wrongly more
-    often than `can`. The forest would learn which is usual, not which the passages support. The
-    factors go half the way, so that it learns a little of that, too. Rows of weight 0 keep theirs,
-    and so do those of negations, which have weights of their own.
-    """
-    weight = np.where(_more(rows, "negators") == 0, weight, 0.0)
-    sign = np.where(unsupported, 1.0, -1.0)
-    more = [sign * _more(rows, f"{name}_words") for name in _BALANCED]
-    factor = np.ones(len(rows))
-    for _ in range(_ROUNDS):
-        for added in more:
-            wrong, right = (weight[added == sign] @ factor[added == sign] for sign in (1.0, -1.0))
-            if wrong > 0 and right > 0:
-                factor *= np.where(weight > 0, (right / wrong) ** (added / 2), 1.0)
-                factor = np.clip(factor, 1 / _MOST_FACTOR, _MOST_FACTOR)
-    return np.sqrt(factor)
-
-
-def _more(rows: Floats, name: str) -> Floats:
-    """Return 1 where our sentence has more of something than its counterpart, −1 where less."""
-    here, there = (rows[:, CONTRASTS.index(f"{side}_{name}")] for side in ("here", "there"))
-    return np.asarray(np.sign(here - there))
 
 
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
@@ -198,7 +169,8 @@ def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     for fold in range(FOLDS):
         names = frozenset(group for group, at in folds.items() if at == fold)
         tested, of_tested = corpus.of_groups(names)
-        model = fit(corpus, words, corpus.negations.without[fold], ~tested, ~of_tested)
+        odds_of_words = corpus.choices.without[min(names)]
+        model = fit(corpus, words, odds_of_words, ~tested, ~of_tested)
         rows, rows_made = data.of(tested), made.of(of_tested)
         odds[rows] = model.parts(data.rows[rows])
         made_odds[rows_made] = model.parts(made.rows[rows_made])

@@ -3,7 +3,7 @@
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.features import Rarity, SentenceReading, read
 from evals.evaluators.groundedness.judgement import indexed
-from evals.evaluators.groundedness.negation_odds import NegationOdds
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.shared_sentences import key, match_sentences
+from evals.evaluators.groundedness.word_odds import WordOdds
 from training.groundedness.corruption import KINDS, corrupt
 from training.groundedness.data import Labelled
 from training.groundedness.edits import harmful, harmless
@@ -51,8 +51,6 @@ _AGAIN = {
     "name": 1,
 }
 """How often kinds are made again of each answer: they have many forms."""
-_ANSWERS = ("real", "exchanged")
-"""Kinds of pairs of two models' answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,6 @@ class Contrasts:
     group: NDArray[np.str_]
     kind: NDArray[np.str_]
     """How the pair was made."""
-    is_harmful: NDArray[np.bool_]
-    """Whether a rule made one of the two wrong."""
 
 
 def made_duels(answers: Sequence[Labelled], seed: int) -> list[Duel]:
@@ -152,14 +148,9 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
     return found
 
 
-def contrasts(
-    duels: Sequence[Duel], rarity: Rarity, odds_of: Callable[[str], NegationOdds]
-) -> Contrasts:
-    """Return the features of the differing sentences of both sides.
-
-    `odds_of` returns the odds of negations for a group.
-    """
-    rows, labels, groups, kinds, made_wrong = [], [], [], [], []
+def contrasts(duels: Sequence[Duel], rarity: Rarity, odds: Mapping[str, WordOdds]) -> Contrasts:
+    """Return the features of the differing sentences of both sides; `odds` are by group."""
+    rows, labels, groups, kinds = [], [], [], []
     context, known = "", dict[str, list[SentenceReading]]()
     for duel in duels:
         passages = indexed((duel.one.context,))
@@ -172,18 +163,16 @@ def contrasts(
         if duel.kind == "real":
             known[other] = second
         for item, ours, theirs in _differing(duel, first, second):
-            values = contrast(ours, theirs, passages, odds_of(item.group))
+            values = contrast(ours, theirs, passages, odds[item.group])
             rows.append([values[name] for name in CONTRASTS])
             labels.append(touched(ours.sentence, item.spans))
             groups.append(item.group)
             kinds.append(duel.kind)
-            made_wrong.append(duel.kind not in _ANSWERS and duel.other.label > duel.one.label)
     return Contrasts(
         np.array(rows, dtype=np.float64),
         np.array(labels),
         np.array(groups),
         np.array(kinds),
-        np.array(made_wrong),
     )
 
 

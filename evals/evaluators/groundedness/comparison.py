@@ -175,7 +175,7 @@ def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, SentenceJudgemen
     rows, instead, changed = [], [], set[int]()
     for at, there in counterparts.items():
         other = None if there is None else side.theirs.readings[there]
-        values = contrast(side.ours.readings[at], other, judge.passages, judge.model.negations)
+        values = contrast(side.ours.readings[at], other, judge.passages, judge.model.choices)
         rows.append([values[name] for name in CONTRASTS])
         instead.append(None if other is None else other.sentence.text)
         ours = side.ours.readings[at].words

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 import numpy as np
 
-from evals.evaluators.groundedness import polarity, slots, word_classes
+from evals.evaluators.groundedness import polarity, slots, word_choice, word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import SentenceReading, Values, WordIds
-from evals.evaluators.groundedness.negation_odds import NegationOdds
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
+from evals.evaluators.groundedness.word_odds import WordOdds
 
 _NOTHING = -99.0
 """The value of a feature that has nothing to measure."""
@@ -46,6 +45,7 @@ _OF_READING = (
 )  # fmt: skip
 _SLOTS = tuple(f"slot_{name}" for name in slots.NAMES)
 _NEGATIONS = tuple(f"negation_{name}" for name in polarity.NAMES)
+_CHOICES = tuple(f"choice_{name}" for name in word_choice.NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def contrast(
     ours: SentenceReading,
     theirs: SentenceReading | None,
     passages: Passages,
-    odds: NegationOdds,
+    odds: WordOdds,
 ) -> Values:
     """Return the features of our sentence beside theirs; `None`: it has no counterpart."""
     values: Values = {f"own_{name}": float(ours.values[name]) for name in _OF_READING}
@@ -74,15 +74,17 @@ def contrast(
             values[f"here_{name}"] = values[f"there_{name}"] = _NOTHING
         values["negated_near"] = _NOTHING
         values["same_words"] = 0.0
-        values |= dict.fromkeys((*_SLOTS, *_NEGATIONS), _NOTHING)
+        values |= dict.fromkeys((*_SLOTS, *_NEGATIONS, *_CHOICES), _NOTHING)
         values |= {f"{name}_held": _NOTHING for name in word_classes.NAMES}
         return values
     for name in _OF_READING:
         values[f"more_{name}"] = float(ours.values[name] - theirs.values[name])
-    a, b = _compared(ours.words), _compared(theirs.words)
-    here, there, alike = _differences(a, b)
+    places = slots.slots_of(ours.words, theirs.words)
+    here = frozenset(at for slot in places for at in slot.ours)
+    there = frozenset(at for slot in places for at in slot.theirs)
     values["twin"] = 1.0
-    values["alike"] = alike
+    size = len(ours.words.tokens), len(theirs.words.tokens)
+    values["alike"] = 2 * (size[0] - len(here)) / max(sum(size), 1)
     mine, other = _Difference(ours.words, here), _Difference(theirs.words, there)
     near = _near(ours.words, here, passages)
     rows = _held_near(near, passages)
@@ -90,11 +92,15 @@ def contrast(
         for name, value in _side(one, against, rows, passages).items():
             values[f"{side}_{name}"] = value
     values["negated_near"] = _negated(mine, other, near, passages)
-    values["same_words"] = float(sorted(a) == sorted(b))
-    found = slots.evidence(ours.words, theirs.words, passages)
+    values["same_words"] = float(
+        sorted(slots.compared(ours.words)) == sorted(slots.compared(theirs.words))
+    )
+    found = slots.evidence(places, ours.words, theirs.words, passages)
     values |= {name: found[of] for name, of in zip(_SLOTS, slots.NAMES, strict=True)}
     denials = polarity.evidence(ours.words, here, theirs.words, there, passages, odds)
     values |= {name: denials[of] for name, of in zip(_NEGATIONS, polarity.NAMES, strict=True)}
+    choice = word_choice.evidence(places, ours.words, theirs.words, odds)
+    values |= {name: choice[of] for name, of in zip(_CHOICES, word_choice.NAMES, strict=True)}
     scopes = [
         one | two
         for one, two in zip(
@@ -108,29 +114,6 @@ def contrast(
     held = word_classes.held(scopes, near, passages)
     values |= {f"{name}_held": share for name, share in zip(word_classes.NAMES, held, strict=True)}
     return values
-
-
-def _compared(words: WordIds) -> list[str]:
-    return [t.form.stem + "~" * t.form.is_past for t in words.tokens]
-
-
-def _differences(
-    a: Sequence[str], b: Sequence[str]
-) -> tuple[frozenset[int], frozenset[int], float]:
-    """Diff two word lists: the indices only in `a`, those only in `b`, and the likeness in [0, 1].
-
-    The likeness is 2 · (equal words) / (words of both).
-    """
-    if swapped := list(b) < list(a):  # a fixed order, so that swapped lists give swapped results
-        a, b = b, a
-    here, there, same = set(range(len(a))), set(range(len(b))), 0
-    for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
-        here.difference_update(range(block.a, block.a + block.size))
-        there.difference_update(range(block.b, block.b + block.size))
-        same += block.size
-    alike = 2 * same / max(len(a) + len(b), 1)
-    found = (frozenset(there), frozenset(here)) if swapped else (frozenset(here), frozenset(there))
-    return (*found, alike)
 
 
 def _near(words: WordIds, own: frozenset[int], passages: Passages) -> list[tuple[int, int]]:
@@ -294,5 +277,6 @@ CONTRASTS = (
     *(f"there_{name}" for name in _SIDE),
     "twin", "alike", "negated_near", "same_words",
     *(f"{name}_held" for name in word_classes.NAMES), *_SLOTS, *_NEGATIONS,
+    *_CHOICES,
 )  # fmt: skip
 """Names of the features, in the order of the model's columns."""

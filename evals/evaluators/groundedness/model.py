@@ -1,6 +1,6 @@
 """The trained model: the probability that each sentence is unsupported by the passages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import NAMES, Rarity
 from evals.evaluators.groundedness.forest import Forest
-from evals.evaluators.groundedness.negation_odds import NegationOdds
+from evals.evaluators.groundedness.word_odds import VOCABULARY, WordOdds, from_steps, to_steps
 
 FILE = Path(__file__).parent / "model.npz"
 SHARPNESS = 4.0
@@ -26,6 +26,8 @@ _LEAST = 1e-6
 _STEPS = 30
 _FORESTS = ("invention", "corruption", "contradiction", "contrast")
 """Names of the model's fields and prefixes of the file's arrays."""
+_NAMES = {"names": NAMES, "contrasts": CONTRASTS, "vocabulary": VOCABULARY}
+"""What the columns of the file's arrays stand for."""
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +117,7 @@ class Model:
     contrast: Forest
     """Trained on sentences beside their counterparts."""
     rarity: Rarity
-    negations: NegationOdds
+    choices: WordOdds
     shifts: Shifts
     calibration: Calibration
 
@@ -179,14 +181,14 @@ def shipped() -> Model:
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Make a model from a file's arrays; raises `ValueError` for a file of another version."""
-    names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
-    is_whole = "negations" in arrays and all(f"{forest}_roots" in arrays for forest in _FORESTS)
-    if names != (list(NAMES), list(CONTRASTS)) or not is_whole:
+    names = [arrays[name].tolist() for name in _NAMES if name in arrays]
+    is_whole = all(f"{forest}_roots" in arrays for forest in _FORESTS)
+    if names != list(map(list, _NAMES.values())) or not is_whole:
         raise ValueError(f"{FILE.name} was trained by another version; train it again")
     return Model(
         **{name: _forest(arrays, name) for name in _FORESTS},
         rarity=Rarity(_weighed(arrays, "words"), float(arrays["unknown"])),
-        negations=NegationOdds(_weighed(arrays, "negations")),
+        choices=_word_odds(arrays),
         shifts=Shifts(*arrays["shifts"].tolist()),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
@@ -195,10 +197,12 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
 def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
     """Return the model as arrays for a file."""
     arrays: dict[str, NDArray[np.generic]] = {
-        "names": np.array(NAMES),
-        "contrasts": np.array(CONTRASTS),
+        **{name: np.array(values) for name, values in _NAMES.items()},
         **_of_weights("words", model.rarity.known),
-        **_of_weights("negations", model.negations.weights),
+        "terms": _of_texts(model.choices.terms),
+        "terms_vectors": to_steps(model.choices.vectors),
+        "terms_readout": model.choices.readout,
+        "terms_bias": model.choices.bias,
         "unknown": np.array(model.rarity.unknown),
         "shifts": np.array(astuple(model.shifts)),
         "calibration": np.array(astuple(model.calibration)),
@@ -216,16 +220,33 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
 def _of_weights(name: str, weights: Mapping[str, float]) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a weight for each of some texts without line breaks."""
     return {
-        name: np.frombuffer("\n".join(weights).encode(), dtype=np.uint8),
+        name: _of_texts(weights),
         f"{name}_weights": np.array(list(weights.values()), dtype=np.float32),
     }
 
 
+def _of_texts(texts: Iterable[str]) -> NDArray[np.generic]:
+    return np.frombuffer("\n".join(texts).encode(), dtype=np.uint8)
+
+
+def _texts(array: NDArray[np.generic]) -> list[str]:
+    """Read what `_of_texts` made."""
+    return array.tobytes().decode().split("\n")
+
+
 def _weighed(arrays: Mapping[str, NDArray[np.generic]], name: str) -> dict[str, float]:
     """Read what `_of_weights` made."""
-    texts = arrays[name].tobytes().decode().split("\n")
     weights = arrays[f"{name}_weights"].astype(np.float64).tolist()
-    return dict(zip(texts, weights, strict=True))
+    return dict(zip(_texts(arrays[name]), weights, strict=True))
+
+
+def _word_odds(arrays: Mapping[str, NDArray[np.generic]]) -> WordOdds:
+    return WordOdds(
+        {term: number for number, term in enumerate(_texts(arrays["terms"]))},
+        from_steps(arrays["terms_vectors"].astype(np.int8)),
+        arrays["terms_readout"].astype(np.float32),
+        arrays["terms_bias"].astype(np.float32),
+    )
 
 
 def _forest(arrays: Mapping[str, NDArray[np.generic]], name: str) -> Forest:

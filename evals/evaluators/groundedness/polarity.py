@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from evals.evaluators.groundedness.features import Values, WordIds
-from evals.evaluators.groundedness.negation_odds import DO, NegationOdds
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
+from evals.evaluators.groundedness.word_odds import DO, WordOdds
 
 NOTHING = -9.0
 """The value of a feature that has nothing to measure."""
 NAMES = ("polarity", "denied", "affirmed", "agrees", "usual", "fits", "behind_do", "behind_verb")
-_USUAL = -2.3
+_USUAL = -0.7
 """Log-odds of a negation at a place where either is as likely to be right."""
 _AUXILIARY_LIST = "is are was were be been can could will would should may might must has have had"
 _AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
@@ -50,7 +50,7 @@ def evidence(
     theirs: WordIds,
     other: frozenset[int],
     passages: Passages,
-    odds: NegationOdds,
+    odds: WordOdds,
 ) -> Values:
     """Return the features named in `NAMES`; `own` and `other` are the indices that differ."""
     here, there = (
@@ -81,10 +81,10 @@ def evidence(
     }
 
 
-def _usual(tokens: Sequence[Token], at: int, only: frozenset[int], odds: NegationOdds) -> float:
+def _usual(tokens: Sequence[Token], at: int, only: frozenset[int], odds: WordOdds) -> float:
     """Return the log-odds of a negation; a `do` that came with it says nothing for it."""
     came_with_it = at - 1 in only and tokens[at - 1].form.stem in DO
-    return odds.at(tokens, at, with_do=came_with_it)
+    return odds.of_negation(tokens[: at - came_with_it], tokens[at + 1 :])
 
 
 def _weighed(words: WordIds, at: int, passages: Passages) -> Iterator[tuple[float, bool]]:

@@ -23,7 +23,9 @@ _NEAR_BEST = 0.85
 NAMES = ("anchored", "ours", "theirs", "more", "closer", "least", "negated", "agrees")
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
+    """A stretch of differing words, by their indices; one side may be empty."""
+
     ours: range
     theirs: range
 
@@ -37,9 +39,9 @@ class _Place(NamedTuple):
     negated: bool
 
 
-def evidence(ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
+def evidence(slots: Sequence[Slot], ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
     """Return the features of all slots, named as in `NAMES`."""
-    every = [_of_slot(slot, ours, theirs, passages) for slot in _slots(ours, theirs)]
+    every = [_of_slot(slot, ours, theirs, passages) for slot in slots]
     found = [one for one in every if one["anchored"] > 0]
     if not found:
         return dict.fromkeys(NAMES, NOTHING)
@@ -48,17 +50,22 @@ def evidence(ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
     return values
 
 
-def _slots(ours: WordIds, theirs: WordIds) -> list[_Slot]:
+def compared(words: WordIds) -> list[str]:
+    """Return each word's stem, marked if it is in the past tense."""
+    return [token.form.stem + "~" * token.form.is_past for token in words.tokens]
+
+
+def slots_of(ours: WordIds, theirs: WordIds) -> list[Slot]:
     """Return the slots; swapped sentences give swapped slots."""
-    a, b = ([t.form.stem + "~" * t.form.is_past for t in w.tokens] for w in (ours, theirs))
+    a, b = compared(ours), compared(theirs)
     if swapped := b < a:
         a, b = b, a
     blocks = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-    slots = [_Slot(range(i, j), range(k, m)) for tag, i, j, k, m in blocks if tag != "equal"]
-    return [_Slot(slot.theirs, slot.ours) for slot in slots] if swapped else slots
+    slots = [Slot(range(i, j), range(k, m)) for tag, i, j, k, m in blocks if tag != "equal"]
+    return [Slot(slot.theirs, slot.ours) for slot in slots] if swapped else slots
 
 
-def _of_slot(slot: _Slot, ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
+def _of_slot(slot: Slot, ours: WordIds, theirs: WordIds, passages: Passages) -> Values:
     own, other = ([w.rows[at] for at in s] for w, s in ((ours, slot.ours), (theirs, slot.theirs)))
     common = set(own) & set(other)
     only_own, only_other = ([r for r in rows if r not in common] for rows in (own, other))
