@@ -49,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_what_an_index_takes(tmp_path: Path) -> None:
-    """A compiled wheel for the Linuxes of its glibc, at most 12 MB, and a pure one for the rest."""
+    """A compiled wheel for the Linuxes of its glibc, at most 13 MB, and a pure one for the rest."""
     compiled = built(tmp_path / "compiled")
     tools = str(Path(sys.executable).parent)
     repair = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", str(tmp_path / "index")]
@@ -61,7 +61,7 @@ def test_what_an_index_takes(tmp_path: Path) -> None:
     assert pure.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(pure) as archive:
         assert [name for name in archive.namelist() if name.endswith(".so")] == []
-    assert max(tagged.stat().st_size, pure.stat().st_size) <= 12_000_000
+    assert max(tagged.stat().st_size, pure.stat().st_size) <= 13_000_000
 
 
 @pytest.mark.slow
