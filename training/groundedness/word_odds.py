@@ -77,10 +77,8 @@ class Learner:
         number = np.where(is_known, np.cumsum(is_known) - 1, -1)
         every = [one for document in documents for one in document]
         flat = number[np.concatenate([one.terms for one in every])]
-        place = np.repeat(
-            np.arange(sum(len(one.counts) for one in every)),
-            np.concatenate([one.counts for one in every]),
-        )[flat >= 0]
+        sizes = np.concatenate([one.counts for one in every])
+        place = np.repeat(np.arange(len(sizes)), sizes)[flat >= 0]
         choices = np.concatenate([one.choices for one in every])
         names = np.array(list(self.numbers), dtype=object)[is_known].tolist()
         return _fitted(names, flat[flat >= 0], place, choices)
