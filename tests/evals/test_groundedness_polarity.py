@@ -67,10 +67,11 @@ def test_do_without_a_negation_is_odd() -> None:
 
 
 def test_a_do_that_came_with_the_negation_says_nothing_for_it() -> None:
-    """`does not lend` is no likelier than `lends`, although `does lend` is odd."""
-    wrong, right = "The library does not lend books.", "The library lends books."
+    """`does not include` is no likelier than `includes`, although `does include` is odd."""
+    wrong, right = "The soup does not include eggs.", "The soup includes eggs."
     assert evidence(wrong, right)["behind_do"] == 0
     assert evidence(wrong, right)["fits"] < 0 < evidence(right, wrong)["fits"]
+    assert evidence(wrong, "The soup does include eggs.")["fits"] > 0
 
 
 def test_without_a_negation_there_is_no_evidence() -> None:

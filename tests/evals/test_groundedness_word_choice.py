@@ -26,7 +26,7 @@ def evidence(one: str, other: str) -> Values:
          "It is important to note that all people are allergic to it."),
         ("If the pain gets worse, you should see a doctor.",
          "If the pain gets worse, you might see a doctor."),
-        ("It depends on the size of the fish.", "It depends in the size of the fish."),
+        ("Cook it until it is done.", "Cook it before it is done."),
         ("The answer is not mentioned in the text.", "The answer was not mentioned in the text."),
         ("The film was directed by Anna Berg.", "The film is directed by Anna Berg."),
         ("The recipe is called a stew.", "The recipe was called a stew."),
@@ -54,6 +54,7 @@ def test_several_places_count_together() -> None:
         "The red book is heavy.",  # the same
         "The red box is heavy.",  # another noun
         "The red, thick book is heavy.",  # an adjective more
+        "This red book is heavy.",  # another word that joins
     ],
 )
 def test_other_words_are_no_choice(other: str) -> None:

@@ -14,7 +14,7 @@ from evals.evaluators.groundedness.token import Token
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.word_odds import (
     DO,
-    QUALIFIERS,
+    NO_WORD,
     VOCABULARY,
     WordOdds,
     choice_of,
@@ -23,9 +23,8 @@ from evals.evaluators.groundedness.word_odds import (
 )
 
 _PART = re.compile(r"(?<=[.!?])\s+|\n+")
-_SHARES = {True: 1.0, False: 0.3}
-"""Shares of the qualifiers and of the other words of the vocabulary that are used."""
 _SHARE_OF_OTHERS = 0.15
+"""Share of the words outside the vocabulary that are used."""
 _SHARE_OF_GAPS = 0.15
 _SEED = 20261121
 _LEAST_COUNT = 12
@@ -56,7 +55,7 @@ class Learner:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def places(self, text: str) -> Places:
-        """Return the places of a text that hold qualifiers, and some of the others."""
+        """Return the places of a text that hold words of the vocabulary, and some others."""
         rng = random.Random(f"{_SEED} {text}")  # noqa: S311 - a seeded draw, no secret
         found, counts, choices = list[int](), list[int](), list[int]()
         for before, behind, choice in _places(text, rng):
@@ -90,12 +89,11 @@ def _places(
     for part in _PART.split(text):
         tokens = tokens_of(part)
         for at, token in enumerate(tokens):
-            stem = token.form.stem
             if rng.random() < _SHARE_OF_GAPS:
-                yield tokens[:at], tokens[at:], 0
+                yield tokens[:at], tokens[at:], NO_WORD
             choice = choice_of(token)
-            is_word = VOCABULARY[choice] == stem
-            if rng.random() < (_SHARES[stem in QUALIFIERS] if is_word else _SHARE_OF_OTHERS):
+            is_word = VOCABULARY[choice] == token.form.stem
+            if is_word or rng.random() < _SHARE_OF_OTHERS:
                 yield tokens[:at], tokens[at + 1 :], choice
                 if token.form.is_negator and at and tokens[at - 1].form.stem in DO:
                     yield tokens[: at - 1], tokens[at + 1 :], choice

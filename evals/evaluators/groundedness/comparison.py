@@ -137,9 +137,11 @@ def _beside(
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         doubt = _reduced(found.probability, mutual.get(at, 0.0))
-        if reading.missing_passages or reading.other_units or reading.other_bounds:
-            found = replace(found, probability=max(found.probability, by_itself))
+        is_wrong_in_both = reading.missing_passages or reading.other_units or reading.other_bounds
+        if is_wrong_in_both:
             doubt = max(doubt, by_itself)
+        if is_wrong_in_both or reading.unexplained:
+            found = replace(found, probability=max(found.probability, by_itself))
         sentences.append(found)
         worst, own = max(worst, found.probability), max(own, doubt)
     differ = len(sentences) - len(common)

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from evals.evaluators.groundedness.features import Values, WordIds
 from evals.evaluators.groundedness.slots import Slot
 from evals.evaluators.groundedness.token import Token
-from evals.evaluators.groundedness.word_odds import NO_WORD, VOCABULARY, WordOdds, choice_of, terms
+from evals.evaluators.groundedness.word_odds import NO_WORD, OTHER_PAST, WordOdds, choice_of, terms
 
 NAMES = ("more", "least", "most", "places")
 _FIRST = 3
 """Words at the beginning of a stretch of differing words that are judged."""
-_NO_WORD = VOCABULARY.index(NO_WORD)
-_OTHERS = 3
-"""Choices below this number are no words of the vocabulary."""
 
 
 def evidence(slots: Sequence[Slot], ours: WordIds, theirs: WordIds, odds: WordOdds) -> Values:
@@ -36,7 +33,7 @@ def _more(
 ) -> float | None:
     """Return the log-odds of our words against theirs; `None` without words to judge."""
     mine, other = _choices(ours, slot.ours), _choices(theirs, slot.theirs)
-    is_known = max(*mine, *other) >= _OTHERS
+    is_known = max(*mine, *other) > OTHER_PAST
     if mine == other or not (is_known or _is_one_verb(slot, ours, theirs)):
         return None
     here, there = (
@@ -58,5 +55,5 @@ def _is_one_verb(slot: Slot, ours: Sequence[Token], theirs: Sequence[Token]) -> 
 
 def _choices(tokens: Sequence[Token], own: range) -> list[int]:
     """Return the words' numbers in the vocabulary, without those outside it if there are others."""
-    every = [choice_of(tokens[at]) for at in own[:_FIRST]] or [_NO_WORD]
-    return [one for one in every if one >= _OTHERS] or every
+    every = [choice_of(tokens[at]) for at in own[:_FIRST]] or [NO_WORD]
+    return [one for one in every if one > OTHER_PAST] or every

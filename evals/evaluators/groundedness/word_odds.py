@@ -1,7 +1,7 @@
 """How usual a word is at its place in a sentence, by the other words of the sentence.
 
-A softmax regression of low rank over the words that qualify a claim or join its parts, in the
-manner of fastText (Joulin et al., 2017); `training.groundedness.word_odds` fits it.
+A softmax regression of low rank over the words that qualify a claim, in the manner of fastText
+(Joulin et al., 2017); `training.groundedness.word_odds` fits it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,25 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.evaluators.groundedness.lexicon import NEGATORS, STOP_WORDS
+from evals.evaluators.groundedness.lexicon import NEGATORS
 from evals.evaluators.groundedness.token import Token
 from evals.evaluators.groundedness.tokens import form_of
 from evals.evaluators.groundedness.word_classes import CLASSES
 
 DO = frozenset(["do", "does", "did"])
 """Auxiliaries that a negation brings along."""
-NO_WORD, OTHER, OTHER_PAST = "", "*", "*~"
-"""Choices beside the vocabulary: no word, a word outside it, and one in the past tense."""
-QUALIFIERS = frozenset(
-    form_of(word).stem
-    for name, words in CLASSES.items()
-    if name != "unit"
-    for word in words.split()
-) | {form_of(word).stem for word in NEGATORS}
-VOCABULARY = (
-    NO_WORD, OTHER, OTHER_PAST, *sorted(QUALIFIERS | {form_of(word).stem for word in STOP_WORDS})
-)  # fmt: skip
-"""Choices that can fill a place, by stem."""
+NO_WORD, OTHER, OTHER_PAST = range(3)
+"""Numbers of the first choices: no word, one outside the vocabulary, one of these in the past."""
+_WORDS = {*NEGATORS, *(w for name, of in CLASSES.items() if name != "unit" for w in of.split())}
+VOCABULARY = ("", "*", "*~", *sorted({form_of(word).stem for word in _WORDS}))
+"""Choices that can fill a place; the words are stems."""
 _STEPS = 64
 """The file keeps vectors in 8 bits, in steps of 1/64."""
 _NUMBERS = {stem: number for number, stem in enumerate(VOCABULARY)}
@@ -57,7 +50,7 @@ class WordOdds:
     def of_negation(self, before: Sequence[Token], behind: Sequence[Token]) -> float:
         """Return the log-odds that a negation stands between these words, rather than no word."""
         found = self.of(terms(before, behind))
-        return float(np.logaddexp.reduce(found[_NEGATORS]) - found[_NUMBERS[NO_WORD]])
+        return float(np.logaddexp.reduce(found[_NEGATORS]) - found[NO_WORD])
 
 
 def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -76,9 +69,9 @@ def from_steps(steps: NDArray[np.int8]) -> NDArray[np.float32]:
 
 
 def choice_of(token: Token) -> int:
-    """Return the number of a word in the vocabulary."""
+    """Return the number of the choice that a word is."""
     other = OTHER_PAST if token.form.is_past else OTHER
-    return _NUMBERS.get(token.form.stem, _NUMBERS[other])
+    return _NUMBERS.get(token.form.stem, other)
 
 
 def terms(before: Sequence[Token], behind: Sequence[Token]) -> Iterator[str]:
