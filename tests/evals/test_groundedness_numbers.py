@@ -42,7 +42,7 @@ def asked(generation: Generation, *messages: tuple[str, str]) -> Generation:
         ("The recipe dates from the early 20th century.", []),
         ("The recipe dates from the early 19th century.", ["19"]),
         ("The recipe dates from the 1930s.", []),
-        ("The recipe dates from the 1940s.", ["1940"]),
+        ("The recipe dates from the 1940s.", ["1940s"]),
         ("Preheat the oven to 400°F.", ["400"]),
         ("Preheat the oven to 350°F (177°C).", ["177"]),
         ("The steps take 7 minutes.", ["7"]),
@@ -54,6 +54,47 @@ def test_some_numbers_claim_nothing(answer, left) -> None:
     What is converted stays: the passages do not say it, and people marked most of it as invented.
     """
     assert numbers(answer, COOKING) == left
+
+
+SPELLED = """Add 1/2 cup of sugar and one and a half cups of milk. It is open until 5 p.m. at 50
+cents. It was built in World War II, in the 1940s, for at least 20 guests."""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Add 0.5 cups of sugar.",
+        "Add ½ cup of sugar.",
+        "Add 1.5 cups of milk.",
+        "It is open until 17:00 at $0.50.",
+        "It was built in World War 2, in the '40s, for ≥ 20 guests.",
+        "It was built in the forties.",
+    ],
+)
+def test_a_value_of_the_passages_in_other_spelling_is_no_invention(answer, generation_of) -> None:
+    """The spelling changes nothing; another value counts as an invention."""
+    score = Groundedness().score(generation_of(answer=answer, context=(SPELLED,)))
+    assert score is not None
+    assert score.label == "supported"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("Add 0.25 cups of sugar.", "0.25 not in"),
+        ("Add 2.5 cups of milk.", "2.5 not in"),
+        ("It is open until 18:00.", "18:00 not in"),
+        ("It costs $0.60.", "$0.60 not in"),
+        ("It was built in the '50s.", "'50s not in"),
+        ("It was built for ≤ 20 guests.", "≤ 20 where the passages have at least"),
+    ],
+)
+def test_another_value_is_an_invention(answer, reason, generation_of) -> None:
+    """Named as it is written."""
+    score = Groundedness().score(generation_of(answer=answer, context=(SPELLED,)))
+    assert score is not None
+    assert score.label == "unsupported"
+    assert reason in (score.explanation or "")
 
 
 def test_a_number_of_the_question_is_no_invention(generation_of) -> None:

@@ -90,13 +90,22 @@ def dates_of(tokens: Sequence[Token | None]) -> tuple[frozenset[Date], dict[Date
 
 
 def month_first(tokens: Sequence[Token]) -> list[Token]:
-    """Return the words with the month of each date before its day."""
-    found = list(tokens)
+    """Return the words with the month of each date before its day, without `of` between them."""
+    found = [token for at, token in enumerate(tokens) if not _is_of_a_date(tokens, at)]
     for at in range(len(found) - 1):
         place = _date_at(found, at)
         if place is not None and place[1] < place[0] and 0 < int(found[at].form.stem) <= _LAST_DAY:
             found[at], found[at + 1] = found[at + 1], found[at]
     return found
+
+
+def _is_of_a_date(tokens: Sequence[Token], at: int) -> bool:
+    return (
+        tokens[at].form.stem == "of"
+        and 0 < at < len(tokens) - 1
+        and tokens[at - 1].form.is_number
+        and tokens[at + 1].form.stem in STEMS
+    )
 
 
 def months_of_dates(tokens: Sequence[Token]) -> list[Token]:

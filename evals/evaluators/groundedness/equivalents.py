@@ -18,7 +18,7 @@ _PHRASAL_VERBS = {
 """Verbs with a particle, and the verbs that say the same."""
 _VERB_FORMS = {
     "has": "have", "had": "have", "possess": "have", "gets": "get", "got": "get",
-    "needs": "need", "found": "discover",
+    "needs": "need", "found": "discover", "advise": "recommend",
 }  # fmt: skip
 _OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
 _CONNECTIVES = {
@@ -33,7 +33,8 @@ _CONNECTIVES = {
     "as soon as": "once", "prior to": "before", "subsequent to": "after", "following": "after",
     "next": "then", "afterwards": "then", "afterward": "then", "in order to": "to",
     "so as to": "to", "as well as": "and", "along with": "with", "together with": "with",
-    "in addition": "also", "all in all": "overall", "instead of": "rather than",
+    "in addition": "also", "in the course of": "during", "whenever": "when", "inside": "in",
+    "after that": "then", "all in all": "overall", "instead of": "rather than",
     "as opposed to": "rather than", "except for": "except", "apart from": "except",
     "aside from": "except", "other than": "except", "with the exception of": "except",
     "such as": "like", "for example": "like", "for instance": "like", "e.g.": "like",
@@ -52,7 +53,8 @@ _MODALS = {
     "is capable of": "can", "are capable of": "can", "is unable to": "can not",
     "are unable to": "can not", "is going to": "will", "are going to": "will",
     "it is advisable to": "you should", "it is recommended to": "you should",
-    "it is best to": "you should", "one can": "you can", "it is possible to": "you can",
+    "it is advised to": "you should", "it is best to": "you should", "one can": "you can",
+    "it is possible to": "you can",
 }  # fmt: skip
 _QUANTIFIERS = {
     "a number of": "several", "a variety of": "various", "a wide variety of": "various",
@@ -65,10 +67,21 @@ _QUANTIFIERS = {
     "not less than": "at least", "no fewer than": "at least", "a maximum of": "up to",
     "no more than": "up to", "not more than": "up to", "at most": "up to",
     "as much as": "up to", "as many as": "up to", "approx": "about", "circa": "about",
-    "one time": "once", "two times": "twice", "first": "1st",
+    "all of": "all", "every one of": "all", "one time": "once", "two times": "twice",
+    "first": "1st",
+}  # fmt: skip
+_VALUES = {
+    "half a": "1/2", "half of": "1/2 of", "one half": "1/2", "and a half": "1/2",
+    "one and a half": "1 1/2", "a third of": "1/3 of", "one third": "1/3", "thirds": "3",
+    "a quarter of": "1/4 of", "one quarter": "1/4", "quarters": "4", "out of": "of",
+    "daily": "day", "annually": "year", "annum": "year", "24/7": "24 hours day",
+    "around the clock": "24 hours day", "12 noon": "noon", "mph": "miles hour",
+    "kph": "kilometers hour", "sq ft": "square feet", "sq mi": "square miles",
+    "sq km": "square kilometers", "sq m": "square meters", "fl oz": "fluid ounces",
 }  # fmt: skip
 _ADVERBS = {
-    "occasionally": "sometimes", "at times": "sometimes", "on occasion": "sometimes",
+    "at all times": "always", "occasionally": "sometimes", "at times": "sometimes",
+    "on occasion": "sometimes",
     "from time to time": "sometimes", "seldom": "rarely", "for the most part": "mostly",
     "in particular": "particularly", "specifically": "particularly",
     "especially": "particularly", "in general": "generally", "well-known": "famous",
@@ -85,6 +98,10 @@ _ABBREVIATIONS = {
     "web page": "webpage", "health care": "healthcare", "child care": "childcare",
     "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
     "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
+    "U.S. dollars": "dollars", "US dollars": "dollars", "bucks": "dollars", "Dr.": "doctor",
+    "Mt.": "mount", "vs.": "versus", "A.D.": "AD", "Ph.D.": "PhD", "ca.": "about", "CE": "AD",
+    "BCE": "BC", "e-book": "ebook",
+    "on-line": "online", "co-operate": "cooperate", "co-ordinate": "coordinate",
     "all right": "alright", "data base": "database", "work place": "workplace",
 }  # fmt: skip
 
@@ -117,6 +134,7 @@ PHRASES = VERBS | _stems(
         **_CONNECTIVES,
         **_MODALS,
         **_QUANTIFIERS,
+        **_VALUES,
         **_ADVERBS,
         **_ABBREVIATIONS,
         **{

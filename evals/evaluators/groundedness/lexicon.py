@@ -102,6 +102,12 @@ sixteenth seventeenth eighteenth nineteenth twentieth
 """
 ORDINALS = {word: number for number, word in enumerate(_ORDINAL_LIST.split(), start=3)}
 """Without `first` and `second`, which have other meanings."""
+_ROMAN_LIST = "II III IV VI VII VIII IX XI XII XIII XIV XV XVI XVII XVIII XIX"
+_ROMAN_NUMBERS = (2, 3, 4, *range(6, 10), *range(11, 20))
+ROMAN = dict(zip(_ROMAN_LIST.split(), _ROMAN_NUMBERS, strict=True))
+"""Roman numerals of several letters, as in `World War II`."""
+_DECADE_LIST = "twenties thirties forties fifties sixties seventies eighties nineties"
+DECADES = {name: f"19{number}0" for number, name in enumerate(_DECADE_LIST.split(), start=2)}
 MULTIPLES = {
     "dozen": 12,
     "hundred": 100,
@@ -132,10 +138,11 @@ UNITS_SHORT = {
     "kgs": "kilogram", "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce",
     "ft": "foot", "feet": "foot", "mi": "mile", "yd": "yard", "ml": "milliliter",
     "mL": "milliliter",
-    "L": "liter",
+    "L": "liter", "l": "liter", "wk": "week", "wks": "week", "deg": "degree",
     "hr": "hour", "hrs": "hour", "h": "hour", "min": "minute", "mins": "minute",
     "sec": "second", "secs": "second", "s": "second", "yr": "year", "yrs": "year",
     "F": "fahrenheit", "C": "celsius", "MB": "megabyte", "GB": "gigabyte", "tbsp": "tablespoon",
+    "Tbsp": "tablespoon", "kilos": "kilogram",
     "tsp": "teaspoon", "m": "meter",
 }  # fmt: skip
 """Full names of units by abbreviation; applied only after a number."""

@@ -20,6 +20,7 @@ POWER = (
 _LOWERED = {
     ord(raised): sign for sign, raised in zip("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", strict=True)
 } | {ord("−"): "-"}
+_FRACTIONS = {"5": ("1", "2"), "25": ("1", "4"), "75": ("3", "4"), "125": ("1", "8")}
 _CURRENCIES = frozenset(CURRENCIES.values())
 
 
@@ -86,7 +87,7 @@ def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None
     total, part, last, length = Decimal(0), None, Decimal(0), 0
     at = first
     while at < len(tokens):
-        if at > first and tokens[at].start - tokens[at - 1].end > 1:
+        if at > first and len(text[tokens[at - 1].end : tokens[at].start].removeprefix("+")) > 1:
             break
         word = text[tokens[at].start : tokens[at].end].lower().lstrip("$€£¥₹ ")
         if word == "and":
@@ -162,6 +163,16 @@ def _scale(tokens: Sequence[Token], at: int, word: str, text: str) -> Decimal | 
         return None
     scale = MULTIPLES.get(word) or MULTIPLES.get(word.removesuffix("s"))
     return None if scale is None else Decimal(scale)
+
+
+def fraction(decimal: str) -> tuple[str, ...]:
+    """Return the numbers of a decimal that is also written as a fraction: 1.5 is `1 1/2`.
+
+    Empty for any other number.
+    """
+    whole, _, decimals = decimal.partition(".")
+    parts = _FRACTIONS.get(decimals, ())
+    return parts if whole == "0" or not parts else (whole, *parts)
 
 
 def power(written: str) -> str:

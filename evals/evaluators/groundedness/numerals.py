@@ -50,7 +50,9 @@ def _explained(
 ) -> bool:
     number, after = token.form.stem, text[token.end : token.end + _REACH]
     before = text[max(token.start - _REACH, sentence.start) : token.start]
-    if text[token.start].isalpha():
+    if text[token.end - 1].lower() == "s" and _YEAR.fullmatch(number):
+        known = any(year[:3] == number[:3] for year in _years(passages))
+    elif text[token.start].isalpha():
         known = number in _SPELLED
     elif before.endswith("/") or after.startswith("/"):
         near = text[max(token.start - _REACH, 0) : token.end + _REACH]
@@ -58,8 +60,6 @@ def _explained(
         known = any(m.start() <= at < m.end() for m in _FRACTION.finditer(near))
     elif _CENTURY.match(after):
         known = any(str((int(year) - 1) // 100 + 1) == number for year in _years(passages))
-    elif after.startswith("s") and _YEAR.fullmatch(number):
-        known = any(year[:3] == number[:3] for year in _years(passages))
     else:
         known = _LABEL.search(before) is not None
     return known or number in question.numbers

@@ -10,12 +10,15 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness import number_words
 from evals.evaluators.groundedness.dates import dates_of
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 
 STRIDE = 10
 WINDOW = 40
 """Words in a window; windows overlap, so each word is in four of them."""
+_HALF, _CENT = stem("half"), stem("cent")
 _GAP = WINDOW
 """Empty places between passages, so that no window spans two."""
 _NUMBERED = re.compile(r"^\s*passage\s+(\d{1,2})\s*:", re.IGNORECASE | re.MULTILINE)
@@ -77,12 +80,32 @@ class Passages:
         return found.astype(np.float64)
 
     def number_of(self, token: Token) -> int:
-        """Return the id of a word or of a synonym; −1 if the passages contain neither."""
-        stem, form = token.form.stem, token.form
-        number = self.ids.get(stem, -1)
+        """Return the id of a word or of a synonym; −1 if the passages contain neither.
+
+        A decimal such as `1.5` has the id of the end of `1 1/2`, `one and a half` or `50 cents`.
+        """
+        form = token.form
+        number = self.ids.get(form.stem, -1)
+        if number < 0 and form.is_number and "." in form.stem:
+            return self._spelled_otherwise(form.stem)
         if number >= 0 or not form.is_content or form.is_number or token.is_name:
             return number
-        return next((self.ids[other] for other in synonyms_of(stem) if other in self.ids), -1)
+        return next((self.ids[other] for other in synonyms_of(form.stem) if other in self.ids), -1)
+
+    def _spelled_otherwise(self, decimal: str) -> int:
+        """Return the id of the last word of a decimal that the passages spell otherwise, or −1."""
+        whole, _, decimals = decimal.partition(".")
+        spelled = [number_words.fraction(decimal)]
+        if decimals == "5":
+            known = {"0": (), "1": ("one", "and", "a")}.get(whole, (whole, "and", "a"))
+            spelled.append((*known, _HALF))
+        if whole == "0" and len(decimals) <= 2 and decimals.isdecimal():
+            spelled.append((decimals.ljust(2, "0").lstrip("0"), _CENT))
+        for words in filter(None, spelled):
+            ids = [self.ids.get(word, -1) for word in words]
+            if -1 not in ids and self.pairs.issuperset(pairwise(ids)):
+                return ids[-1]
+        return -1
 
     @property
     def is_empty(self) -> bool:

@@ -7,9 +7,11 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.alignment import opposites
+from evals.evaluators.groundedness.clock_times import HALVES
 from evals.evaluators.groundedness.dates import month_first
 from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.framing import claim
+from evals.evaluators.groundedness.number_words import fraction
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import NormalForm, Token, synonyms_of
@@ -27,11 +29,23 @@ _SURE_LIST = "is are was were be been am not make makes made for almost quite so
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _ABOUT = frozenset("~≈∼")
-_SIGN = re.compile(r"[~≈∼/+]| or more\b", re.IGNORECASE)
+_SIGN = re.compile(r"[~≈∼/+#]| or more\b", re.IGNORECASE)
+_PLUS = re.compile(r"\d\+(?!\d)")
+"""As in `5+` and `500+ million`."""
+_NECESSARY = stem("necessary")
+_NEEDED = frozenset(map(stem, ["need", "require"]))
+_AS_NEEDED_LIST = "is are was were be been if as when where the any all"
+_AS_NEEDED = frozenset(_AS_NEEDED_LIST.split())
+"""Words behind which `needed` means `necessary`."""
 _OR_MORE = ["or", "more"]
 _RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
 """Words before a range of numbers, and those within it."""
-_FILLERS_AT = frozenset(["both", "to", "and", *_RANGES, *_DETERMINERS, *_PERHAPS])
+_ENDS = HALVES | frozenset(UNITS)
+"""Words behind the first number of a range."""
+_TIMES = stem("times")
+_SIZES = frozenset(["x", "by"])
+"""Words between two sizes, as in `5 x 7`."""
+_FILLERS_AT = frozenset(["both", "to", "and", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
 """Words that do not count in some places."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
@@ -91,11 +105,13 @@ def _with_signs(
         behind = [later.form.stem for later in tokens[at + 1 : at + 4]]
         units = 1 if behind[1:] == _OR_MORE else 0
         or_more = token.form.is_number and behind[units : units + 2] == _OR_MORE
-        if or_more or (token.form.is_number and text[end : end + 1] == "+"):
+        if or_more or (token.form.is_number and _PLUS.search(text, begin, end + 1)):
             found[len(kept)] = ("at", "least")
         elif token.form.is_number and before in _ABOUT:
             found[len(kept)] = ("about",)
-        elif before == "/" and at and not (token.form.is_number or tokens[at - 1].form.is_number):
+        elif token.form.is_number and before == "#":
+            found[len(kept)] = (stem("number"),)
+        elif before == "/" and at and not _is_rate(tokens[at - 1], token):
             found[len(kept)] = ("or",)
         if or_more:
             kept += tokens[at : at + 1 + units]
@@ -104,6 +120,12 @@ def _with_signs(
             kept.append(token)
             at += 1
     return kept, found
+
+
+def _is_rate(one: Token, other: Token) -> bool:
+    """Return whether a slash between words stands for `per`, or is part of a number."""
+    is_number = one.form.is_number or other.form.is_number
+    return is_number or other.form.stem in UNITS or other.form.stem == "h"
 
 
 def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterator[Word]:
@@ -123,16 +145,26 @@ def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterato
             form = tokens[at].form
             if form.stem not in _FILLERS and not _is_filler_at(tokens, at):
                 fixed = form.is_number or form.is_negator or form.stem in UNITS
-                yield _by_place(tokens, at) or Word(form.stem, form.is_past, fixed)
+                numbers = fraction(form.stem) if form.is_number else ()
+                yield from (Word(number, is_past=False, is_fixed=True) for number in numbers)
+                if not numbers:
+                    yield _by_place(tokens, at) or Word(form.stem, form.is_past, fixed)
             at += 1
 
 
 def _by_place(tokens: list[Token], at: int) -> Word | None:
-    """Return the word for one whose meaning its place tells: `certain`, `second` and `both`."""
+    """Return the word for one whose meaning its place tells, such as `certain` or `second`."""
     form = tokens[at].form
+    behind_number = at > 0 and tokens[at - 1].form.is_number
+    if form.stem == "x" and behind_number:
+        return Word(_TIMES, is_past=False, is_fixed=False)
+    if form.stem == "h" and at and tokens[at - 1].form.stem in UNITS:
+        return Word("hour", is_past=False, is_fixed=True)
     if form.stem == _CERTAIN and _is_some(tokens, at):
         return Word("some", is_past=False, is_fixed=False)
-    is_ordinal = form.stem == "second" and not (at and tokens[at - 1].form.is_number)
+    if form.is_past and form.stem in _NEEDED and at and tokens[at - 1].form.stem in _AS_NEEDED:
+        return Word(_NECESSARY, is_past=False, is_fixed=False)
+    is_ordinal = form.stem == "second" and not behind_number
     return Word("2", is_past=False, is_fixed=True) if is_ordinal or form.stem == "both" else None
 
 
@@ -153,7 +185,9 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
         return bool(behind) and behind[0].is_content
     if stem in _PERHAPS:
         return bool(before) and before[-1].stem in _MAY
-    return bool(behind) and behind[0].is_number and _is_of_a_range(stem, before, behind)
+    is_size = stem in _SIZES and bool(before) and before[-1].is_number
+    is_before_number = bool(behind) and behind[0].is_number
+    return is_before_number and (is_size or _is_of_a_range(stem, before, behind))
 
 
 def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[NormalForm]) -> bool:
@@ -163,7 +197,7 @@ def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[Nor
             later.is_number and (word.stem in _RANGES[stem] or word.is_number)
             for word, later in pairwise(behind)
         )
-    ends = bool(before) and (before[-1].is_number or before[-1].stem in UNITS)
+    ends = bool(before) and (before[-1].is_number or before[-1].stem in _ENDS)
     begins = stem == "to" or (stem == "and" and any(word.stem == "between" for word in before))
     return begins and ends and any(word.is_number for word in before[-3:])
 

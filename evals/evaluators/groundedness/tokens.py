@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from evals.evaluators.groundedness import dates, number_words
+from evals.evaluators.groundedness import clock_times, dates, number_words, signs
 from evals.evaluators.groundedness.lexicon import (
     CONTRACTED,
     CURRENCIES,
+    DECADES,
     MONTHS,
     NEGATORS,
     NUMBER_WORDS,
     ORDINALS,
+    ROMAN,
     STOP_WORDS,
     UNITS_SHORT,
 )
@@ -32,13 +34,13 @@ _DIGITS = rf"\d(?:[{_LOOSE}]*\d)*"
 _TOKEN = re.compile(
     r"(?P<date>(?<![\d./-])(?:[12]\d{3}([./-])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3[12]\d{3}"
     r"|\d{1,2}/\d{1,2}/\d\d)(?![\d/-]|[.]\d))"
-    rf"|(?P<power>{number_words.POWER})"
+    rf"|(?P<time>{clock_times.TIME})|(?P<power>{number_words.POWER})|(?P<sign>{signs.SIGN})"
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
     r"|(?<![^\s($~≈-])\.\d+(?![\d.,]*[.,]\d)"
     rf"|{_DIGITS}(?:[{_LOOSE}]*[.,][{_LOOSE}]*{_DIGITS})*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\.?\d)|(?<=\d)\s?[€£¥₹]"
-    r"|(?<=\s)&(?=\s)|(?<=\d)\s?(?:\"|″|'')(?!\w)"
+    r"|(?<=\s)&(?=\s)"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
 """Characters after which a capital does not show a name."""
@@ -49,8 +51,6 @@ _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
 _MOST_BETWEEN = 5
 """Most characters between a number and its unit, as in `**40** °C`."""
 _FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
-_INCH_MARKS = frozenset(['"', "″", "''"])
-_LONGEST_QUOTATION = 200
 _FULL_STOP = re.compile(r"\.(?=\s*[a-z(),;:x×])")
 """A full stop that ends no sentence, as in `13 in. wide`."""
 _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
@@ -80,12 +80,14 @@ def tokens_of(text: str) -> list[Token]:
         word, (start, end) = match.group().strip(), match.span()
         if match["date"]:
             found += dates.date_tokens(word, start)
+        elif match["time"]:
+            found += clock_times.time_tokens(match)
+        elif match["sign"]:
+            for said in signs.words(word, text, start):
+                found.append(Token(form_of(said), start, end, is_name=False))
         elif match["power"]:
-            found.append(
-                Token(
-                    NormalForm(number_words.power(word), is_number=True), start, end, is_name=False
-                )
-            )
+            form = NormalForm(number_words.power(word), is_number=True)
+            found.append(Token(form, start, end, is_name=False))
         elif found and word.lower() in _SUFFIXES and _follows(found[-1], start):
             continue
         else:
@@ -154,14 +156,16 @@ def _of_word(
         (end - start > 1 and word.isupper())
         or (before > 0 and _BOUNDARY.search(text, before, start) is None)
     )
-    if word in _INCH_MARKS:
-        closes_quotation = text.count('"', max(start - _LONGEST_QUOTATION, 0), start) % 2
-        if not closes_quotation:
-            yield Token(form_of("inch"), start, end, is_name=False)
-        return
     unit = "inch" if word == "in" and _FULL_STOP.match(text, end) else UNITS_SHORT.get(word)
     if unit and last is not None and _measures(text, last, start):
         yield Token(form_of(unit), start, end, is_name=False)
+        return
+    if decade := DECADES.get(word.lower()):
+        for said in (decade, "decade"):
+            yield Token(form_of(said), start, end, is_name=False)
+        return
+    if word in ROMAN:
+        yield Token(NormalForm(str(ROMAN[word]), is_number=True), start, end, is_name=False)
         return
     if word in _FRACTIONS:
         for digits in _FRACTIONS[word]:

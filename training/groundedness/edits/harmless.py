@@ -289,7 +289,9 @@ HELD_OUT: dict[str, Rule] = {
         _rewritten(r"(\d) inch(?:es)?\b", r'\1"'), _rewritten(r"\bfirst\b", "1st"),
         _rewritten(r"\bsecond(?= [a-z]+est\b)", "2nd"), _rewritten(r"(\d{4})s\b", r"\1's"),
         _rewritten(r"\btwice\b", "two times"),
-        _rewritten(r"(?<![\d.,/])(\d+) to (\d+)\b", r"between \1 and \2"),
+        _rewritten(
+            r"(?:\bfrom |(?<![\d.,/])(?<!\bbetween ))(\d+) to (\d+)\b", r"between \1 and \2"
+        ),
     ),
     "blanks and apostrophes": one_of(
         _rewritten(" ", "  "), _rewritten(" ", "\u00a0"), _rewritten("\n", "\r\n"),
