@@ -64,11 +64,10 @@ _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent") | {"&"
 _CURRENCIES = frozenset(CURRENCIES.values())
 _DEGREE = stem("degree")
 _SCALES = {
-    "F": "fahrenheit", "C": "celsius", "Fahrenheit": "fahrenheit", "Celsius": "celsius",
-    "fahrenheit": "fahrenheit", "celsius": "celsius", "centigrade": "celsius",
-    "Centigrade": "celsius",
+    "f": "fahrenheit", "fahrenheit": "fahrenheit",
+    "c": "celsius", "celsius": "celsius", "centigrade": "celsius",
 }  # fmt: skip
-"""Scales of degrees, by their names behind `degrees`."""
+"""Scales of degrees, by what is behind `degrees`."""
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
 _MAX_DIGITS = 40
@@ -102,7 +101,7 @@ def _with_degrees(tokens: list[Token], text: str) -> list[Token]:
     """Join `degrees Fahrenheit` and `degrees F` to one unit, as in `°F`."""
     found = list[Token]()
     for token in tokens:
-        scale = _SCALES.get(text[token.start : token.end])
+        scale = _SCALES.get(text[token.start : token.end].lower())
         last = found[-1] if found else None
         if scale and last and last.form.stem == _DEGREE and text[last.end : token.start].isspace():
             found[-1] = Token(form_of(scale), last.start, token.end, is_name=False)
