@@ -57,7 +57,7 @@ def test_some_numbers_claim_nothing(answer, left) -> None:
 
 
 SPELLED = """Add 1/2 cup of sugar and one and a half cups of milk. It is open until 5 p.m. at 50
-cents. It was built in World War II, in the 1940s, for at least 20 guests."""
+cents. It was built in World War II, in the 1940s, for at least 20 guests. Its garden has 30 m²."""
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,7 @@ cents. It was built in World War II, in the 1940s, for at least 20 guests."""
         "It is open until 17:00 at $0.50.",
         "It was built in World War 2, in the '40s, for ≥ 20 guests.",
         "It was built in the forties.",
+        "Its garden has 30 square meters.",
     ],
 )
 def test_a_value_of_the_passages_in_other_spelling_is_no_invention(answer, generation_of) -> None:
@@ -86,6 +87,9 @@ def test_a_value_of_the_passages_in_other_spelling_is_no_invention(answer, gener
         ("It is open until 18:00.", "18:00 not in"),
         ("It costs $0.60.", "$0.60 not in"),
         ("It was built in the '50s.", "'50s not in"),
+        ("It was built in World War III.", "III not in"),
+        ("Its garden has 30 m.", "30 m where the passages have square meter"),
+        ("Its garden has 30 cubic meters.", "30 cubic meters where the passages have square meter"),
         ("It was built for ≤ 20 guests.", "≤ 20 where the passages have at least"),
     ],
 )

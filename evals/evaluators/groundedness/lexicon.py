@@ -106,6 +106,7 @@ _ROMAN_LIST = "II III IV VI VII VIII IX XI XII XIII XIV XV XVI XVII XVIII XIX"
 _ROMAN_NUMBERS = (2, 3, 4, *range(6, 10), *range(11, 20))
 ROMAN = dict(zip(_ROMAN_LIST.split(), _ROMAN_NUMBERS, strict=True))
 """Roman numerals of several letters, as in `World War II`."""
+ROMAN_LETTERS = {"I": 1, "V": 5, "X": 10}
 _DECADE_LIST = "twenties thirties forties fifties sixties seventies eighties nineties"
 DECADES = {name: f"19{number}0" for number, name in enumerate(_DECADE_LIST.split(), start=2)}
 MULTIPLES = {

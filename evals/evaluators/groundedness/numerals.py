@@ -12,7 +12,7 @@ from evals.evaluators.groundedness.tokens import Token
 _REACH = 40
 """Characters around a number that are searched for its label."""
 _SPELLED = frozenset({"0", "1", "2"})
-"""Spelled numbers that often count nothing in the passages: the two ways, zero in on."""
+"""Numbers spelled as words that often count nothing in the passages: the two ways, zero in on."""
 _LABEL = re.compile(
     r"\b(?:steps?|stages?|phases?|parts?|questions?|q|facts?|points?|items?|options?|methods?"
     r"|tips?|rules?|notes?|examples?|numbers?|no\.)\s*#?"
@@ -53,7 +53,7 @@ def _explained(
     if text[token.end - 1].lower() == "s" and _YEAR.fullmatch(number):
         known = any(year[:3] == number[:3] for year in _years(passages))
     elif text[token.start].isalpha():
-        known = number in _SPELLED
+        known = number in _SPELLED and not text[token.start : token.end].isupper()
     elif before.endswith("/") or after.startswith("/"):
         near = text[max(token.start - _REACH, 0) : token.end + _REACH]
         at = token.start - max(token.start - _REACH, 0)

@@ -18,7 +18,7 @@ MAX_WORDS = 60
 
 _END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
 _NO_END = re.compile(
-    r"(?:^|[\s(])(?:\d{1,2}|[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
+    r"(?:^|[\s(])(?:\d{1,2}|(?<!\d\s)[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
     r"|Mt|Ft|Gen|Sen|Gov|Capt|Lt|Sgt|Rev|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )

@@ -16,6 +16,7 @@ from evals.evaluators.groundedness.lexicon import (
     NUMBER_WORDS,
     ORDINALS,
     ROMAN,
+    ROMAN_LETTERS,
     STOP_WORDS,
     UNITS_SHORT,
 )
@@ -68,6 +69,9 @@ _SCALES = {
     "c": "celsius", "celsius": "celsius", "centigrade": "celsius",
 }  # fmt: skip
 """Scales of degrees, by what is behind `degrees`."""
+_NUMBERED_LIST = "war type part title phase level class chapter section volume act stage grade"
+_NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
+"""Words before a roman numeral of one letter."""
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
 _MAX_DIGITS = 40
@@ -164,8 +168,9 @@ def _of_word(
         for said in (decade, "decade"):
             yield Token(form_of(said), start, end, is_name=False)
         return
-    if word in ROMAN:
-        yield Token(NormalForm(str(ROMAN[word]), is_number=True), start, end, is_name=False)
+    is_numbered = last is not None and last.form.stem in _NUMBERED and start - last.end == 1
+    if number := ROMAN.get(word) or (is_numbered and ROMAN_LETTERS.get(word)):
+        yield Token(NormalForm(str(number), is_number=True), start, end, is_name=False)
         return
     if word in _FRACTIONS:
         for digits in _FRACTIONS[word]:

@@ -1,15 +1,16 @@
 """Numbers whose unit of measurement or money is another one than in the passages."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_DEGREES = frozenset(map(stem, ["degrees", "fahrenheit", "celsius"]))
-"""Stems that may stand for each other: `350 degrees`, `350°F`."""
+_DEGREES = frozenset(["degree", "fahrenheit", "celsius"])
+"""Units that may stand for each other: `350 degrees`, `350°F`."""
+_RAISED = {stem(word): word for word in ("square", "cubic")}
+"""Words before a unit of length that make it one of area or volume."""
 
 
 def other_units(
@@ -21,20 +22,32 @@ def other_units(
     `rows` are the passages' ids of the tokens, −1 for absent ones.
     """
     found = []
-    for (number, row), (unit, _) in pairwise(zip(tokens, rows, strict=True)):
-        if row < 0 or not number.form.is_number or not _is_unit(unit):
+    for at, (number, row) in enumerate(zip(tokens, rows, strict=True)):
+        unit = _unit(tokens[at + 1 : at + 3]) if row >= 0 and number.form.is_number else ()
+        if not unit:
             continue
-        behind = [passages.places[place + 1] for place in passages.positions[row]]
-        others = [t.form.stem for t in behind if t is not None and _is_unit(t)]
-        if len(others) == len(behind) and not any(_is_same(unit.form.stem, s) for s in others):
-            found.append((text[number.start : unit.end], UNITS[others[0]]))
+        others = [_unit(passages.places[at + 1 : at + 3]) for at in passages.positions[row]]
+        if all(others) and not any(_is_same(unit, other) for other in others):
+            end = tokens[at + len(unit)].end
+            found.append((text[number.start : end], " ".join(others[0])))
     return tuple(found)
 
 
-def _is_unit(token: Token) -> bool:
-    is_plural = token.form.stem == "second" and token.end - token.start == 1  # as in `the 1990s`
-    return token.form.stem in UNITS and not token.form.is_number and not is_plural
+def _unit(behind: Sequence[Token | None]) -> tuple[str, ...]:
+    """Return the names of the unit with which some words begin; empty if there is none."""
+    found = list[str]()
+    for token in behind:
+        if token is None or token.form.is_number:
+            break
+        name = token.form.stem
+        if name in UNITS:
+            is_plural = token.end - token.start == 1 and UNITS[name] == "second"  # as in `the 90s`
+            return () if is_plural else (*found, UNITS[name])
+        if name not in _RAISED or found:
+            break
+        found.append(_RAISED[name])
+    return ()
 
 
-def _is_same(one: str, other: str) -> bool:
-    return one == other or {one, other} <= _DEGREES
+def _is_same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    return one == other or {*one, *other} <= _DEGREES
