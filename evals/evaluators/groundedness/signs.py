@@ -1,6 +1,7 @@
 """Signs beside numbers, and the words for them: `≥ 5`, `5′ 6″`, `-2℃`, `No. 5`, `1990s`."""
 
 import re
+from functools import lru_cache
 
 from evals.evaluators.groundedness.lexicon import UNITS_SHORT
 
@@ -26,7 +27,7 @@ _LONGEST_QUOTATION = 200
 
 def words(sign: str, text: str, start: int) -> list[str]:
     """Return the words for a match of `SIGN` at `start`; none for the end of a quotation."""
-    if sign == '"' and _is_in_quotation(text, start):
+    if sign == '"' and start in _ends_of_quotations(text):
         return []
     if sign in _WORDS:
         return _WORDS[sign].split()
@@ -36,8 +37,14 @@ def words(sign: str, text: str, start: int) -> list[str]:
     return [digits if len(digits) == 4 else f"19{digits}", "decade"]
 
 
-def _is_in_quotation(text: str, end: int) -> bool:
-    is_open = False
-    for mark in _QUOTATION_MARK.finditer(text, max(end - _LONGEST_QUOTATION, 0), end):
-        is_open = not is_open and mark["inches"] is None
-    return is_open
+@lru_cache(maxsize=2)
+def _ends_of_quotations(text: str) -> frozenset[int]:
+    """Return where quotations end: an open one makes the next mark its end, also behind digits."""
+    ends, opened = set[int](), -_LONGEST_QUOTATION
+    for mark in _QUOTATION_MARK.finditer(text):
+        if mark.start() - opened < _LONGEST_QUOTATION:
+            ends.add(mark.start())
+            opened = -_LONGEST_QUOTATION
+        elif mark["inches"] is None:
+            opened = mark.start()
+    return frozenset(ends)
