@@ -67,11 +67,17 @@ def score(generation_of: MakeGeneration) -> Callable[..., Score]:
         f"From what I can see in the passage, the{ANSWER[3:]}",
         f"In summary, note that the{ANSWER[3:]}",
         f"{ANSWER[:-1]}, according to the passage.",
+        f"{ANSWER.replace(' in a', '&nbsp;in a')} I hope that answers your question! \U0001f60a",
+        f"<think>\nThe user asks when it opened. It says 1850.\n</think>\n{ANSWER}<|im_end|>",
+        f"{ANSWER}</s>",
+        f"{ANSWER}\n\n---\n*This answer is based on the passages provided.*",
+        f"{ANSWER}\n\nNote: This information is based solely on the provided context.",
     ],
     ids=["spelling", "citations", "other citations", "closing", "courtesies", "synonym",
          "contraction", "bullets", "numbers", "emphasis", "citation without a number", "an offer",
          "an announcement", "an interjection", "a label", "a label for short", "an opening",
-         "two openings", "an ending"],
+         "two openings", "an ending", "an entity and a smile", "thoughts and a special token",
+         "an end of sequence", "a footer", "a note"],
 )  # fmt: skip
 def test_a_harmless_edit_costs_nothing(score, edited) -> None:
     """Beside the unedited answer both have one score."""
@@ -163,6 +169,8 @@ def test_a_harmless_edit_costs_nothing(score, edited) -> None:
         ("It is in room number 5.", "It is in room #5."),
         ("It is open 24/7.", "It is open 24 hours a day."),
         ("It costs $5 a month.", "It costs $5/month."),
+        ("It is old, and it is open.", "It is old (it is open)."),
+        ("Cats and dogs, and their owners, may enter.", "Cats, dogs and their owners may enter."),
     ],
 )
 def test_equal_phrases_are_equal(one, other) -> None:
@@ -206,6 +214,8 @@ def test_equal_phrases_are_equal(one, other) -> None:
         ("It takes half a cup.", "It takes a third of a cup."),
         ("It takes 1.5 hours.", "It takes 2.5 hours."),
         ("It is open daily.", "It is open weekly."),
+        ("Cats and dogs may enter.", "Cats or dogs may enter."),
+        ("It is old and open.", "It is old but open."),
         ("It has 200 sq. ft.", "It has 200 ft."),
     ],
 )
@@ -368,6 +378,8 @@ def test_what_others_say_beside_a_refusal_is_unsupported(score, refusal, claim) 
         ("in the '90s", "in the 1990s"),
         ("in the nineties", "in the 1990’s"),
         ("World War II", "World War 2"),
+        ("Mon-Wed, Thurs & Fri-Sun", "Monday-Wednesday, Thursday & Friday-Sunday"),
+        ("Anna &amp; her brother&#39;s dog", "Anna & her brother's dog"),
         ("Chanel No. 5", "Chanel number 5"),
         ("it was -2℃", "it was minus 2 °C"),
         ("350º F", "350 deg Fahrenheit"),
@@ -388,6 +400,7 @@ def test_one_value_has_one_form(one, other) -> None:
         ("≥ 5", "≤ 5"),
         ("it was -5", "it was 5"),
         ("the 1990s", "1990"),
+        ("the Sun sat", "the Sunday Saturday"),
         ("World War II", "World War III"),
         ("World War II", "World War I"),
         ("5'6\"", "5'7\""),

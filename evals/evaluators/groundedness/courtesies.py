@@ -53,6 +53,19 @@ _OFFER = re.compile(
     re.IGNORECASE,
 )
 """An offer or a question to the reader, which may name the subject but says nothing about it."""
+_SOURCE_NOTE = re.compile(
+    spaced(
+        r"(?:please )?(?:(?:note|disclaimer|source)[:,]? )?(?:that )?(?:this|my|the above|the)"
+        r" (?:answer|response|summary|information|explanation|reply)(?: above)?"
+        r" (?:is|was|has been) (?:based|derived|drawn|taken|compiled)"
+        r"(?: (?:solely|only|entirely|purely|strictly|exclusively|directly))?"
+        r" (?:on|upon|from) (?:(?:the|these|those|all|provided|given|supplied|available) )*"
+        r"(?:passages?|texts?|context|documents?|sources?|information|excerpts?|articles?)"
+        r"(?: (?:provided|given|above|supplied|you (?:gave|provided)))?[.!]*"
+    ),
+    re.IGNORECASE,
+)
+"""A note that the answer comes from the passages."""
 _LETTERS = re.compile(r"[^\W_]+(?:'[^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
 _BEGINNING = re.compile(r"\s+(?=[A-Z])")
@@ -89,7 +102,7 @@ def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence is an offer, or has a courtesy's phrase and only its words."""
     text = " ".join(sentence.split()).strip(" *_-")
     words = _words(text)
-    if _OFFER.fullmatch(text):
+    if _OFFER.fullmatch(text) or _SOURCE_NOTE.fullmatch(text):
         return True
     if not words or _TRIGGER.search(text) is None:
         return False
@@ -97,7 +110,12 @@ def is_courtesy(sentence: str) -> bool:
 
 
 def courtesy_behind(text: str, start: int, end: int) -> int | None:
-    """Return where a courtesy begins at a sentence's end without a full stop before it, if any."""
+    """Return where a courtesy begins at a sentence's end without a full stop before it, if any.
+
+    None if the sentence is nothing but a courtesy.
+    """
+    if is_courtesy(text[start:end]):
+        return None
     for match in _BEGINNING.finditer(text, max(start, end - _MAX_CHARACTERS), end):
         if is_courtesy(text[match.end() : end]):
             return match.end()

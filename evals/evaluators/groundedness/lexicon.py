@@ -127,6 +127,11 @@ january february march april june july august september october november decembe
 MONTHS = {name[:3]: name for name in _MONTH_LIST.split()} | {"sept": "september"}
 """Full names by abbreviation. `may` is its own abbreviation."""
 
+_DAY_LIST = "Mon monday Tue tuesday Tues tuesday Wed wednesday Thu thursday Thur thursday"
+_DAYS = f"{_DAY_LIST} Thurs thursday Fri friday Sat saturday Sun sunday".split()
+DAYS = dict(zip(_DAYS[::2], _DAYS[1::2], strict=True))
+"""Full names of weekdays by abbreviation; `Sat` and `Sun` are other words, too."""
+
 CURRENCIES = {
     "$": "dollar", "dollar": "dollar", "dollars": "dollar", "usd": "dollar",
     "€": "euro", "euro": "euro", "euros": "euro", "eur": "euro",

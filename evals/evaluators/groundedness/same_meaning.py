@@ -17,7 +17,8 @@ from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import NormalForm, Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_FILLERS = frozenset(["a", "an", "the", "that", "which", "also", "please", "then", "per", "very"])
+_FILLER_LIST = "a an the that which also and please then per very"
+_FILLERS = frozenset(_FILLER_LIST.split())
 """Words that do not count in a comparison."""
 _DETERMINERS = frozenset(["this", "these", "those"])
 """Words that say before a noun what `the` says."""
@@ -45,7 +46,7 @@ _ENDS = HALVES | frozenset(UNITS)
 _TIMES = stem("times")
 _SIZES = frozenset(["x", "by"])
 """Words between two sizes, as in `5 x 7`."""
-_FILLERS_AT = frozenset(["both", "to", "and", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
+_FILLERS_AT = frozenset(["both", "to", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
 """Words that do not count in some places."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
@@ -198,8 +199,7 @@ def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[Nor
             for word, later in pairwise(behind)
         )
     ends = bool(before) and (before[-1].is_number or before[-1].stem in _ENDS)
-    begins = stem == "to" or (stem == "and" and any(word.stem == "between" for word in before))
-    return begins and ends and any(word.is_number for word in before[-3:])
+    return stem == "to" and ends and any(word.is_number for word in before[-3:])
 
 
 def _is_some(tokens: list[Token], at: int) -> bool:

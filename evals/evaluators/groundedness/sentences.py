@@ -19,15 +19,15 @@ MAX_WORDS = 60
 _END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
 _NO_END = re.compile(
     r"(?:^|[\s(])(?:\d{1,2}|(?<!\d\s)[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
-    r"|Mt|Ft|Gen|Sen|Gov|Capt|Lt|Sgt|Rev|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
+    r"|Mon|Tues?|Wed|Thu|Thurs?|Fri|Mt|Ft|Gen|Sen|Gov|Capt|Lt|Sgt|Rev|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
 _ITEM = re.compile(
     r"\s*(?:#{1,6}\s+)?(?:[-*•–]\s+|\(?[*_]*(?:\d{1,2}|[a-z])[*_]*[.)][*_]*\s+"
     r"|[*_]*[Ss]tep \d{1,2}[*_]*[.:)][*_]*\s+)"
 )
-_LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*")
-"""Text that is only a list item's bullet or number."""
+_LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*|[\W_]*")
+"""Text that is only a list item's bullet or number, or has no word."""
 _ABOUT_PASSAGES = re.compile(
     r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information)\b",
     re.IGNORECASE,

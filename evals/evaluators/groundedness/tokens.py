@@ -10,6 +10,7 @@ from evals.evaluators.groundedness import clock_times, dates, number_words, sign
 from evals.evaluators.groundedness.lexicon import (
     CONTRACTED,
     CURRENCIES,
+    DAYS,
     DECADES,
     MONTHS,
     NEGATORS,
@@ -72,6 +73,10 @@ _SCALES = {
 _NUMBERED_LIST = "war type part title phase level class chapter section volume act stage grade"
 _NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
 """Words before a roman numeral of one letter."""
+_DAY_STEMS = frozenset(map(stem, DAYS.values()))
+_NO_DAYS = frozenset(["Sat", "Sun"])
+"""Abbreviations that are days only behind another day, as in `Fri-Sun`."""
+_NEAR = len(" - ")
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
 _MAX_DIGITS = 40
@@ -164,13 +169,8 @@ def _of_word(
     if unit and last is not None and _measures(text, last, start):
         yield Token(form_of(unit), start, end, is_name=False)
         return
-    if decade := DECADES.get(word.lower()):
-        for said in (decade, "decade"):
-            yield Token(form_of(said), start, end, is_name=False)
-        return
-    is_numbered = last is not None and last.form.stem in _NUMBERED and start - last.end == 1
-    if number := ROMAN.get(word) or (is_numbered and ROMAN_LETTERS.get(word)):
-        yield Token(NormalForm(str(number), is_number=True), start, end, is_name=False)
+    if said := _said(word, last.form.stem if last and start - last.end <= _NEAR else ""):
+        yield from (Token(form_of(one), start, end, is_name=word in DAYS) for one in said)
         return
     if word in _FRACTIONS:
         for digits in _FRACTIONS[word]:
@@ -183,6 +183,16 @@ def _of_word(
         yield Token(form_of(second), cut, end, is_name=False)
     else:
         yield Token(form_of(word), start, end, is_name)
+
+
+def _said(word: str, before: str) -> list[str]:
+    """Return the words for a decade, a weekday or a roman numeral; `before` is the stem before."""
+    if decade := DECADES.get(word.lower()):
+        return [decade, "decade"]
+    if word in DAYS and (before in _DAY_STEMS or word not in _NO_DAYS):
+        return [DAYS[word]]
+    number = ROMAN.get(word) or (before in _NUMBERED and ROMAN_LETTERS.get(word))
+    return [str(number)] if number else []
 
 
 def _measures(text: str, last: Token, start: int) -> bool:
