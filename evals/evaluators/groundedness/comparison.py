@@ -137,10 +137,10 @@ def _beside(
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         doubt = _reduced(found.probability, mutual.get(at, 0.0))
-        is_wrong_in_both = reading.missing_passages or reading.other_units or reading.other_bounds
-        if is_wrong_in_both:
+        has_error = reading.missing_passages or reading.other_units or reading.other_bounds
+        if has_error:
             doubt = max(doubt, by_itself)
-        if is_wrong_in_both or reading.unexplained:
+        if has_error or reading.unexplained:
             found = replace(found, probability=max(found.probability, by_itself))
         sentences.append(found)
         worst, own = max(worst, found.probability), max(own, doubt)

@@ -107,8 +107,11 @@ _ROMAN_NUMBERS = (2, 3, 4, *range(6, 10), *range(11, 20))
 ROMAN = dict(zip(_ROMAN_LIST.split(), _ROMAN_NUMBERS, strict=True))
 """Roman numerals of several letters, as in `World War II`."""
 ROMAN_LETTERS = {"I": 1, "V": 5, "X": 10}
+"""Those of one letter, which are numbers only behind some words, such as `Part`."""
 _DECADE_LIST = "twenties thirties forties fifties sixties seventies eighties nineties"
 DECADES = {name: f"19{number}0" for number, name in enumerate(_DECADE_LIST.split(), start=2)}
+"""First years of decades."""
+
 MULTIPLES = {
     "dozen": 12,
     "hundred": 100,

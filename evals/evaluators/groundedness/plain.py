@@ -9,7 +9,7 @@ import re
 _SOURCE = r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?)"
 _SPECIAL = re.compile(
     r"[\[【<\\$（‘’º˚\u00a0\u00b2\u00b3\u00b9\u2000-\u200a\u202f\u2070-\u2079\u2080-\u2089\u3000\uff01-\uff5e]"
-    rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:|[*_]['’]|&#?\w{{2,8}};|\[/?INST",
+    rf"|\(\s*(?:\d|[a-z]+ \d|{_SOURCE}\s*\))|https?:|[*_]['’]|&#?\w{{2,8}};",
     re.IGNORECASE,
 )
 """Matches every text that has something to blank out or replace."""
@@ -34,7 +34,7 @@ _MARKERS = re.compile(
     r"|<\|[\w-]{2,30}\|>|</?s>|<(?:bos|eos|pad|start_of_turn|end_of_turn)>|\[/?INST\]",
     re.IGNORECASE | re.MULTILINE,
 )
-_REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_REASONING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 """What a model thinks before it answers, as served without a reasoning parser."""
 _ENTITY = re.compile(r"&(?:#\d{2,6}|#x[\da-fA-F]{2,5}|[a-zA-Z]{2,8});")
 _LINK = re.compile(r"(?<=\])\(https?://[^)\s]+\)|https?://[^\s)\]]+")
@@ -54,9 +54,7 @@ def plain(text: str) -> str:
     if _SPECIAL.search(text) is None:
         return text
     text = _ENTITY.sub(_unescaped, text).translate(_WIDE)
-    if (thought := _REASONING.match(text)) is not None:
-        text = _blank(thought) + text[thought.end() :]
-    for pattern in (_MARKERS, _LINK, _COMMAND):
+    for pattern in (_REASONING, _MARKERS, _LINK, _COMMAND):
         text = pattern.sub(_blank, text)
     text = _EMPHASIS.sub(lambda match: "\u200b" * len(match.group()), text)
     return _MATH.sub(lambda match: f" {match[1]} ", text)
@@ -65,8 +63,6 @@ def plain(text: str) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     """Return the character of an HTML entity, padded to its length."""
     sign, size = html.unescape(match.group()), len(match.group())
-    if len(sign) > size or sign == match.group():
-        return match.group()
     return sign.rjust(size, "\u200b") if sign in ("'", "’") else sign.ljust(size)
 
 

@@ -29,7 +29,8 @@ _CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
-_ABOUT = frozenset("~≈∼")
+_SIGNS = dict.fromkeys("~≈∼", "about") | {"#": stem("number")}
+"""Words for signs before a number."""
 _SIGN = re.compile(r"[~≈∼/+#]| or more\b", re.IGNORECASE)
 _PLUS = re.compile(r"\d\+(?!\d)")
 """As in `5+` and `500+ million`."""
@@ -108,10 +109,8 @@ def _with_signs(
         or_more = token.form.is_number and behind[units : units + 2] == _OR_MORE
         if or_more or (token.form.is_number and _PLUS.search(text, begin, end + 1)):
             found[len(kept)] = ("at", "least")
-        elif token.form.is_number and before in _ABOUT:
-            found[len(kept)] = ("about",)
-        elif token.form.is_number and before == "#":
-            found[len(kept)] = (stem("number"),)
+        elif token.form.is_number and before in _SIGNS:
+            found[len(kept)] = (_SIGNS[before],)
         elif before == "/" and at and not _is_rate(tokens[at - 1], token):
             found[len(kept)] = ("or",)
         if or_more:

@@ -18,8 +18,9 @@ MAX_WORDS = 60
 
 _END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
 _NO_END = re.compile(
-    r"(?:^|[\s(])(?:\d{1,2}|(?<!\d\s)[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|approx|No|Fig|Inc"
-    r"|Mon|Tues?|Wed|Thu|Thurs?|Fri|Mt|Ft|Gen|Sen|Gov|Capt|Lt|Sgt|Rev|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
+    r"(?:^|[\s(])(?:\d{1,2}|(?<!\d\s)[A-Za-z]|Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e"
+    r"|approx|No|Fig|Inc|Mon|Tues?|Wed|Thu|Thurs?|Fri|Mt|Ft|Gen|Sen|Gov|Capt|Lt|Sgt|Rev"
+    r"|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
 _ITEM = re.compile(

@@ -90,7 +90,7 @@ def tokens_of(text: str) -> list[Token]:
         if match["date"]:
             found += dates.date_tokens(word, start)
         elif match["time"]:
-            found += clock_times.time_tokens(match)
+            found += clock_times.time_tokens(word, start)
         elif match["sign"]:
             for said in signs.words(word, text, start):
                 found.append(Token(form_of(said), start, end, is_name=False))

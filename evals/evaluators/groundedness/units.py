@@ -26,7 +26,8 @@ def other_units(
         unit = _unit(tokens[at + 1 : at + 3]) if row >= 0 and number.form.is_number else ()
         if not unit:
             continue
-        others = [_unit(passages.places[at + 1 : at + 3]) for at in passages.positions[row]]
+        places = passages.positions[row]
+        others = [_unit(passages.places[place + 1 : place + 3]) for place in places]
         if all(others) and not any(_is_same(unit, other) for other in others):
             end = tokens[at + len(unit)].end
             found.append((text[number.start : end], " ".join(others[0])))
