@@ -10,7 +10,7 @@ from evals.evaluators.groundedness.hearsay import HEARSAY
 from evals.evaluators.groundedness.plain import plain
 
 ABSENT = 0.69
-"""For a number, or a cited passage, that does not exist."""
+"""For a number, or a cited passage, that does not exist, and for a wrong calculation."""
 CONTRADICTION = 0.49
 """Log-odds above the threshold that a sentence gets at least, if a check finds it wrong."""
 _STRANGE_WORDS = 8
@@ -42,7 +42,7 @@ def excess(readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
 
 
 def _excess(reading: SentenceReading) -> float:
-    if reading.unexplained or reading.missing_passages:
+    if reading.unexplained or reading.missing_passages or reading.miscalculated:
         return ABSENT
     values = reading.values
     spliced = any(values[name] > least for name, least in _LEAST_STRENGTH.items())

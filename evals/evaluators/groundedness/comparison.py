@@ -44,8 +44,9 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     A sentence that both answers share gets the same probability in both, and that probability is
     not sharpened. Sentences that differ are each judged beside their counterpart. The other answer
     only shows where to look; support comes from the passages alone. Swapping the answers swaps the
-    judgements. Of two counterparts, the doubt that both raise is left out of the scores. Answers
-    without shared sentences or counterparts are judged separately, with less doubt.
+    judgements. Quantities are compared in the passages' units. Of two counterparts, the doubt that
+    both raise is left out of the scores. Answers without shared sentences or counterparts are
+    judged separately, with less doubt.
     """
     if other < one:  # a fixed order, so that swapped arguments give swapped results
         second, first = judge_beside(other, one, judge)
@@ -54,6 +55,7 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     theirs = judge.sentences(other, () if ours is None else ours.readings)
     if ours is None or theirs is None:
         return judge_alone(ours, judge), judge_alone(theirs, judge)
+    ours, theirs = judge.converted(ours), judge.converted(theirs)
     one_side, other_side = _keys(ours), _keys(theirs)
     found = match_sentences(one_side, other_side)
     if not found.shared and not found.pairs:
@@ -137,7 +139,14 @@ def _beside(
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         doubt = _reduced(found.probability, mutual.get(at, 0.0))
-        has_error = reading.missing_passages or reading.other_units or reading.other_bounds
+        has_error = any(
+            (
+                reading.missing_passages,
+                reading.other_units,
+                reading.other_bounds,
+                reading.miscalculated,
+            )
+        )
         if has_error:
             doubt = max(doubt, by_itself)
         if has_error or reading.unexplained:

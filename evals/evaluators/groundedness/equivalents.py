@@ -76,8 +76,7 @@ _VALUES = {
     "a quarter of": "1/4 of", "one quarter": "1/4", "quarters": "4", "out of": "of",
     "daily": "day", "annually": "year", "annum": "year", "24/7": "24 hours day",
     "around the clock": "24 hours day", "12 noon": "noon", "mph": "miles hour",
-    "kph": "kilometers hour", "sq ft": "square feet", "sq mi": "square miles",
-    "sq km": "square kilometers", "sq m": "square meters", "fl oz": "fluid ounces",
+    "kph": "kilometers hour", "fl oz": "fluid ounces",
 }  # fmt: skip
 _ADVERBS = {
     "at all times": "always", "occasionally": "sometimes", "at times": "sometimes",

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.arithmetic import Equation, equations
 from evals.evaluators.groundedness.bounds import other_bounds
+from evals.evaluators.groundedness.conversions import as_known, wrong_repeats
 from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
+from evals.evaluators.groundedness.own_numbers import own_numbers
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.question import Question, question_of
 from evals.evaluators.groundedness.sentences import Sentence, cited_passages
@@ -58,6 +61,8 @@ class SentenceReading:
     """Result of `units.other_units`."""
     other_bounds: tuple[tuple[str, str], ...]
     """Result of `bounds.other_bounds`."""
+    miscalculated: tuple[str, ...]
+    """Equations and conversions as written that are wrong by themselves."""
     words: "WordIds"
     values: Values
 
@@ -100,9 +105,11 @@ def read(
     is not read again. `question` is the prompt, if known.
     """
     about = question_of(question, passages.texts)
+    sums = list(equations([t for sentence in sentences for t in sentence.tokens], text))
+    own = own_numbers(sentences, sums, passages, about)
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
-        _read(text, sentence, passages, rarity, about)
+        _read(text, replace(sentence, tokens=own.without(sentence)), passages, rarity, about, sums)
         if (before := read_before.get(sentence.text)) is None
         else _moved(before, sentence)
         for sentence in sentences
@@ -112,13 +119,42 @@ def read(
     return readings
 
 
+def converted(
+    readings: Sequence[SentenceReading],
+    text: str,
+    passages: Passages,
+    rarity: Rarity,
+    question: str = "",
+) -> Sequence[SentenceReading]:
+    """Return the readings with each quantity in the unit in which the passages have it.
+
+    What repeats a quantity in another unit is left out, as in `375°F (190°C)`.
+    """
+    sentences = [
+        replace(r.sentence, tokens=as_known(r.words.tokens, text, passages.amounts))
+        for r in readings
+    ]
+    if all(s.tokens == r.words.tokens for s, r in zip(sentences, readings, strict=True)):
+        return readings
+    found = read(text, sentences, passages, rarity, question=question)
+    return [
+        replace(new, miscalculated=old.miscalculated)
+        for new, old in zip(found, readings, strict=True)
+    ]
+
+
 def matrix(readings: Sequence[SentenceReading]) -> NDArray[np.float64]:
     """Return the features as a matrix: one row per sentence, columns in the order of `NAMES`."""
     return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
 
 
 def _read(
-    text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: Question
+    text: str,
+    sentence: Sentence,
+    passages: Passages,
+    rarity: Rarity,
+    question: Question,
+    sums: Sequence[Equation],
 ) -> SentenceReading:
     words = WordIds(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
@@ -145,9 +181,28 @@ def _read(
     missing = tuple(n for n in cited_passages(sentence.text) if passages.lacks(n))
     units = other_units(words.tokens, words.rows, text, passages)
     bounds = other_bounds(words.tokens, words.rows, text, passages)
+    wrong = _miscalculated(sentence, text, sums)
     return SentenceReading(
-        sentence, start, end, found, spliced, absent, numbers, missing, units, bounds, words, values
+        sentence=sentence,
+        start=start,
+        end=end,
+        differences=found,
+        splices=spliced,
+        absent=absent,
+        unexplained=numbers,
+        missing_passages=missing,
+        other_units=units,
+        other_bounds=bounds,
+        miscalculated=wrong,
+        words=words,
+        values=values,
     )
+
+
+def _miscalculated(sentence: Sentence, text: str, sums: Sequence[Equation]) -> tuple[str, ...]:
+    own = [one for one in sums if one.is_wrong and one.result in sentence.tokens]
+    written = [text[one.terms[0].start : one.result.end] for one in own]
+    return (*written, *wrong_repeats(sentence.tokens, text))
 
 
 def _moved(reading: SentenceReading, sentence: Sentence) -> SentenceReading:

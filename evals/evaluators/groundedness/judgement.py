@@ -3,13 +3,13 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
-from evals.evaluators.groundedness.features import SentenceReading, matrix, read
+from evals.evaluators.groundedness.features import SentenceReading, converted, matrix, read
 from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
 from evals.evaluators.groundedness.passages import Passages, PassageSpan
@@ -115,6 +115,11 @@ class SentenceJudge:
         probability = float(self.calibration.probability(whole)[0])
         return JudgedAnswer(text, readings, self.calibration.alone(odds), probability)
 
+    def converted(self, judged: JudgedAnswer) -> JudgedAnswer:
+        """Return the answer with its quantities in the passages' units; judged as before."""
+        known = self.passages, self.model.rarity, self.question
+        return replace(judged, readings=converted(judged.readings, judged.text, *known))
+
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of sentences beside counterparts, from rows of `contrast`."""
         return self.model.contrasted(rows, self.calibration.threshold)
@@ -199,6 +204,7 @@ def _reason(reading: SentenceReading, text: str) -> str:
     missing = [f"passage {number}" for number in reading.missing_passages]
     reasons = (
         missing and f"there is no {_listed(missing)}",
+        reading.miscalculated and f"{_listed(reading.miscalculated)} is miscalculated",
         numbers and f"{_listed(numbers)} not in the passages",
         _instead(reading.other_units or reading.other_bounds or found.numbers_swapped),
         names and f"{_listed(names)} not in the passages",

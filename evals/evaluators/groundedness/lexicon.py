@@ -152,7 +152,7 @@ UNITS_SHORT = {
     "sec": "second", "secs": "second", "s": "second", "yr": "year", "yrs": "year",
     "F": "fahrenheit", "C": "celsius", "MB": "megabyte", "GB": "gigabyte", "tbsp": "tablespoon",
     "Tbsp": "tablespoon", "kilos": "kilogram",
-    "tsp": "teaspoon", "m": "meter",
+    "tsp": "teaspoon", "m": "meter", "sq": "square",
 }  # fmt: skip
 """Full names of units by abbreviation; applied only after a number."""
 CONTRACTED = {

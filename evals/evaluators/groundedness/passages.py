@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import number_words
+from evals.evaluators.groundedness.conversions import Amount, amounts_of
 from evals.evaluators.groundedness.dates import dates_of
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
@@ -45,6 +46,8 @@ class Passages:
         self._starts: list[int] = []
         self._texts_of: list[int] = []
         self._labels: list[tuple[int, int]] = []
+        self.amounts: list[Amount] = []
+        """Their numbers with a unit."""
         self.pieces: list[PassageSpan] = []
         """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
@@ -141,6 +144,7 @@ class Passages:
     def _append(self, number: int, text: str) -> None:
         """Add a text; one that contains numbered passages is added as several passages."""
         tokens = tokens_of(text)
+        self.amounts += amounts_of(tokens, text)
         marked = 0
         for label, begin, end in _pieces(text, number):
             self.pieces.append(PassageSpan(number - 1, marked, end))

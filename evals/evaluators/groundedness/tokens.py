@@ -22,6 +22,7 @@ from evals.evaluators.groundedness.lexicon import (
     UNITS_SHORT,
 )
 from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.quantities import RAISED
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.verb_forms import in_context
@@ -197,8 +198,10 @@ def _said(word: str, before: str) -> list[str]:
 
 def _measures(text: str, last: Token, start: int) -> bool:
     """Return whether what begins at `start` is the unit of the last token, a number."""
-    between = text[last.end : start]
-    return last.form.is_number and len(between) <= _MOST_BETWEEN and not between.strip(" °*_'’")
+    is_raised = last.form.stem in RAISED
+    between = text[last.end : start].removeprefix("." * is_raised)
+    is_beside = len(between) <= _MOST_BETWEEN and not between.strip(" °*_'’")
+    return is_beside and (last.form.is_number or is_raised)
 
 
 def _follows(token: Token, start: int) -> bool:

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 from evals.evaluators.groundedness.passages import Passages
-from evals.evaluators.groundedness.stemming import stem
+from evals.evaluators.groundedness.quantities import RAISED
 from evals.evaluators.groundedness.tokens import Token
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _DEGREES = frozenset(["degree", "fahrenheit", "celsius"])
 """Units that may stand for each other: `350 degrees`, `350°F`."""
-_RAISED = {stem(word): word for word in ("square", "cubic")}
-"""Words before a unit of length that make it one of area or volume."""
 
 
 def other_units(
@@ -44,9 +42,9 @@ def _unit(behind: Sequence[Token | None]) -> tuple[str, ...]:
         if name in UNITS:
             is_plural = token.end - token.start == 1 and UNITS[name] == "second"  # as in `the 90s`
             return () if is_plural else (*found, UNITS[name])
-        if name not in _RAISED or found:
+        if name not in RAISED or found:
             break
-        found.append(_RAISED[name])
+        found.append(RAISED[name])
     return ()
 
 

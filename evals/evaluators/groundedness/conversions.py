@@ -1,0 +1,193 @@
+"""Quantities that say the same in another unit: `375°F` and `190°C`, `1.5 hours`, `90 minutes`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from evals.evaluators.groundedness.quantities import (
+    TEMPERATURE,
+    Number,
+    Quantity,
+    Unit,
+    quantities,
+)
+from evals.evaluators.groundedness.stemming import stem
+from evals.evaluators.groundedness.token import NormalForm, Token
+
+_HEDGE_LIST = "about approximately approx around roughly nearly almost or equal equivalent to i.e"
+_HEDGES = frozenset(map(stem, _HEDGE_LIST.split()))
+_SAME = re.compile(r"[(/=≈]|\bor\b|\bequal|\bequivalent", re.IGNORECASE)
+"""Between a quantity and the same one in another unit."""
+_NEAR, _ROUNDED, _ROUNDED_DEGREES = 0.015, 0.06, 0.025
+"""Shares by which a converted number may be off: a precise one, a round one, round degrees."""
+_LEAST_ROUND = 10
+_DIFFERENCE = "difference of temperature"
+_DEGREES = frozenset([TEMPERATURE, _DIFFERENCE])
+_APART, _LEAST_APART = 0.1, 3.0
+"""Share by which a wrong conversion is off at least, and number of units if it is rounded."""
+_OTHER_VALUE = 0.1
+"""Share within which another value in the same unit is taken to be what a quantity means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number with a unit, as the passages have it."""
+
+    value: float
+    units: tuple[Unit, ...]
+    number: tuple[NormalForm, ...]
+    name: tuple[NormalForm, ...]
+    """Its unit's words."""
+
+
+def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
+    """Yield the numbers with a unit of a text, in order; `tokens` are its words."""
+    for quantity in quantities(tokens, text):
+        for at, number in enumerate(quantity.numbers):
+            name = quantity.names[min(at, len(quantity.names) - 1)] if quantity.names else range(0)
+            forms = (tuple(tokens[n].form for n in words) for words in (number.tokens, name))
+            yield Amount(number.value, quantity.units, *forms)
+
+
+def as_known(tokens: Sequence[Token], text: str, known: Sequence[Amount]) -> list[Token]:
+    """Return a sentence's words with each quantity in the unit in which the passages have it.
+
+    What only repeats the quantity before it in another unit is left out, as in `375°F (190°C)`.
+    `text` is the whole answer, `known` are the passages' amounts.
+    """
+    tokens = list(tokens)
+    found = quantities(tokens, text)
+    instead = {number: part for one in found for number, part in _instead(tokens, one, known)}
+    left_out = {
+        at
+        for one, other in pairwise(found)
+        if _repeats(one, other, tokens, text)
+        for at in range(one.end, other.end)
+    }
+    if not instead and not left_out:
+        return tokens
+    words = list[Token]()
+    for at, token in enumerate(tokens):
+        if at not in left_out:
+            words += instead.get(at, [token])
+    return words
+
+
+def wrong_repeats(tokens: Sequence[Token], text: str) -> list[str]:
+    """Return what a sentence gives as one quantity in two units but is not: `250°F (75°C)`."""
+    return [
+        text[tokens[one.start].start : tokens[other.end - 1].end]
+        for one, other in pairwise(quantities(tokens, text))
+        if _is_beside(one, other, tokens, text)
+        and text[tokens[other.end - 1].end :].startswith(")")
+        and _are_apart(one, other)
+    ]
+
+
+def _instead(
+    tokens: Sequence[Token], quantity: Quantity, known: Sequence[Amount]
+) -> Iterator[tuple[int, list[Token]]]:
+    """Yield places of a quantity's words, and the words of the passages' equal one for each."""
+    chosen = list[Amount]()
+    for number in quantity.numbers:
+        amount = _equal(number, quantity.units, known)
+        if amount is None:
+            return
+        chosen.append(amount)
+    if len({amount.units for amount in chosen}) > 1:
+        return
+    if len(chosen) > 1 and not all(amount.name for amount in chosen):
+        return
+    for number, amount in zip(quantity.numbers, chosen, strict=True):
+        forms = amount.number if quantity.names else amount.number + amount.name
+        yield from _exchanged(tokens, number.tokens, forms)
+    for name in quantity.names:
+        yield from _exchanged(tokens, name, chosen[0].name)
+
+
+def _equal(number: Number, units: tuple[Unit, ...], known: Sequence[Amount]) -> Amount | None:
+    """Return the first equal amount; `None` if the passages have this unit with a like number.
+
+    `375 degrees` is not taken for `375°C`.
+    """
+    reach = _OTHER_VALUE * abs(number.value)
+    found = None
+    for amount in known:
+        if amount.units == units and abs(amount.value - number.value) <= reach:
+            return None
+        is_other = amount.value != number.value
+        if found is None and is_other and _says(number, units, amount.value, amount.units):
+            found = amount
+    return found
+
+
+def _exchanged(
+    tokens: Sequence[Token], place: range, forms: Sequence[NormalForm]
+) -> Iterator[tuple[int, list[Token]]]:
+    start, end = tokens[place.start].start, tokens[place.stop - 1].end
+    yield place.start, [Token(form, start, end, is_name=False) for form in forms]
+    for at in place[1:]:
+        yield at, []
+
+
+def _repeats(one: Quantity, other: Quantity, tokens: Sequence[Token], text: str) -> bool:
+    """Return whether the second quantity is the first one in another unit, written beside it."""
+    first, second = _or_differences(one.units), _or_differences(other.units)
+    return _is_beside(one, other, tokens, text) and all(
+        _says(a, first, b.value, second) or _says(b, second, a.value, first)
+        for a, b in zip(one.numbers, other.numbers, strict=True)
+    )
+
+
+def _or_differences(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """Return the units, and those of differences of temperature, as in `15°C (27°F) warmer`."""
+    degrees = (unit for unit in units if unit.kind == TEMPERATURE)
+    return (*units, *(unit._replace(kind=_DIFFERENCE, zero=0.0) for unit in degrees))
+
+
+def _is_beside(one: Quantity, other: Quantity, tokens: Sequence[Token], text: str) -> bool:
+    """Return whether the second quantity is written as the first one in another unit."""
+    if len(one.numbers) != len(other.numbers) or one.units == other.units:
+        return False
+    between = tokens[one.end : other.start]
+    gap = text[tokens[one.end - 1].end : tokens[other.start].start]
+    return all(token.form.stem in _HEDGES for token in between) and bool(_SAME.search(gap))
+
+
+def _are_apart(one: Quantity, other: Quantity) -> bool:
+    """Return whether a number of the second differs from the first's, however rounded."""
+    first, second = _or_differences(one.units), _or_differences(other.units)
+    pairs = [(u, v) for u in first for v in second if u.kind == v.kind]
+    return bool(pairs) and any(
+        all(
+            abs(a.value * u.size + u.zero - b.value * v.size - v.zero)
+            > max(_APART * abs(b.value * v.size), (u.system != v.system) * _LEAST_APART * v.size)
+            for u, v in pairs
+        )
+        for a, b in zip(one.numbers, other.numbers, strict=True)
+    )
+
+
+def _says(number: Number, units: Sequence[Unit], value: float, others: Sequence[Unit]) -> bool:
+    """Return whether a written number is a value in other units, perhaps rounded."""
+    return any(
+        _is_near(number, u, value * v.size + v.zero, v.system)
+        for u in units
+        for v in others
+        if u.kind == v.kind
+    )
+
+
+def _is_near(number: Number, unit: Unit, base: float, system: str) -> bool:
+    """Return whether a number in a unit is the value `base`, rounded if the systems differ."""
+    gap, size = abs(number.value - (base - unit.zero) / unit.size), abs(number.value)
+    if gap <= 1e-6 * max(size, 1.0):
+        return True
+    is_whole, is_degrees = number.step >= 0.5, unit.kind in _DEGREES
+    if unit.system == system:
+        return not is_whole and gap <= number.step
+    is_round = (2 * number.value) % 5 == 0 or (is_whole and size < _LEAST_ROUND)
+    share = (_ROUNDED_DEGREES if is_degrees or not is_whole else _ROUNDED) if is_round else _NEAR
+    least = number.step if not is_whole or is_degrees or size >= _LEAST_ROUND else 0.0
+    return gap <= max(least, share * size)

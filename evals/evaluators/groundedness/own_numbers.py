@@ -1,0 +1,60 @@
+"""Numbers that an answer makes itself: results of its calculations, and counts of its own list."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evals.evaluators.groundedness.arithmetic import Equation
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.question import Question
+from evals.evaluators.groundedness.sentences import Sentence
+from evals.evaluators.groundedness.token import Token
+
+_CONSTANTS = frozenset(["2", "7", "10", "12", "24", "30", "52", "60", "100", "365", "1000"])
+"""Numbers that a calculation may use although no passage has them."""
+_COUNTING = re.compile(
+    r":\W*$|\b(?:following|above|below|listed|mentioned|here are|there are|in total)\b",
+    re.IGNORECASE,
+)
+"""In a sentence that may count the answer's own list."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNumbers:
+    """Stems of numbers that an answer makes itself and that no passage has."""
+
+    results: frozenset[str]
+    """Right results of equations whose terms are known."""
+    counts: frozenset[str]
+    """How many items its list has."""
+
+    def without(self, sentence: Sentence) -> list[Token]:
+        """Return the words of a sentence without these numbers, which claim nothing."""
+        counts = self.counts if _COUNTING.search(sentence.text) else frozenset[str]()
+        own = self.results | counts
+        return [t for t in sentence.tokens if not (t.form.is_number and t.form.stem in own)]
+
+
+def own_numbers(
+    sentences: Sequence[Sentence], sums: Iterable[Equation], passages: Passages, question: Question
+) -> OwnNumbers:
+    """Return the numbers that an answer calculates, and those that count its list."""
+    results = set[str]()
+
+    def is_known(digits: str) -> bool:
+        return digits in passages.ids or digits in question.numbers or digits in results
+
+    for one in sums:
+        terms = {token.form.stem for token in one.terms}
+        known = {term for term in terms if is_known(term)}
+        shares = {term for term in terms if is_known(_as_percent(term))}
+        if one.is_right and known and terms <= known | shares | _CONSTANTS:
+            results |= shares | {one.result.form.stem}
+    items = sum(sentence.is_item for sentence in sentences)
+    counts = {str(items)} if items > 1 else set[str]()
+    return OwnNumbers(*(frozenset(own - passages.ids.keys()) for own in (results, counts)))
+
+
+def _as_percent(digits: str) -> str:
+    """Return the percentage of a decimal below 1, such as 4 for 0.04; empty for any other."""
+    return f"{100 * float(digits):.6g}" if digits.startswith("0.") else ""
