@@ -21,7 +21,7 @@ _LEADS: Final = re.compile(
     spaced(
         r"\s*(?:\(?\d{1,2}[.):])?(?:\W*(?:"
         r"(?:according to|based (?:solely |only |purely )?(?:up)?on|as per|per|from|in|going by)"
-        rf" {_TEXTS},"
+        rf" {_TEXTS}[,:]"
         rf"|from what (?:i|we) can (?:see|tell|find|gather) (?:in|from) {_TEXTS},"
         rf"|as {_SAID}(?: in| by)? {_TEXTS},|as (?:{_TEXTS}) {_SAY},"
         r"|(?:to (?:summarize|summarise|conclude|sum up|recap|be clear)|all in all|overall"
@@ -31,7 +31,8 @@ _LEADS: Final = re.compile(
         r"|importantly|in particular"
         r"|(?:with )?that said|simply put|put simply"
         r"|(?:to answer|in (?:response|answer|reply) to|regarding) (?:your|the|this) question"
-        r"|in (?:summary|short|conclusion|brief|sum|essence|other words))[,:]"
+        r"|in (?:summary|short|conclusion|brief|sum|essence|other words|a nutshell)"
+        r"|(?:to put it|put) (?:simply|briefly)|long story short|bottom line)[,:]"
         r"|(?:the|my|a) (?:(?:short|brief|quick|simple|direct) )?answer"
         r"(?: to (?:your|the|this) question)? is that\b"
         r"|(?:please )?(?:note|remember|keep in mind) that\b"

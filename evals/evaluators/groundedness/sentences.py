@@ -24,8 +24,10 @@ _NO_END = re.compile(
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
 _ITEM = re.compile(
-    r"\s*(?:#{1,6}\s+)?(?:[-*•–]\s+|\(?[*_]*(?:\d{1,2}|[a-z])[*_]*[.)][*_]*\s+"
-    r"|[*_]*[Ss]tep \d{1,2}[*_]*[.:)][*_]*\s+)"
+    r"\s*(?:#{1,6}\s+|>\s+|[^\w\s\x21-\x7e°±×÷€£¥₹≈≤≥]{1,3}\s+)?"
+    r"(?:[-*•–]\s+(?:\[[ xX]\]\s+)?|\(?[*_]*(?:\d{1,2}|[a-zA-Z])[*_]*[.)][*_]*\s+"
+    r"|\d{1,2}[:/]\s+|#\d{1,2}[:.)]?\s+"
+    r"|\d{1,2}\ufe0f?\u20e3\s*|[*_]*[Ss]tep \d{1,2}[*_]*[.:)][*_]*\s+)"
 )
 _LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*|[\W_]*")
 """Text that is only a list item's bullet or number, or has no word."""
@@ -107,9 +109,9 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Return the sentences that have words, without courtesies at the beginning and end.
+    """Return the sentences that have words, without courtesies and questions at both ends.
 
-    If the text has nothing but courtesies, they are returned.
+    If the text has nothing else, they are returned.
     """
     blank = plain(text)
     skipped = announcement(blank)
@@ -128,7 +130,7 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _between_courtesies(text: str, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the bounds without those of leading and trailing courtesies."""
+    """Return the bounds without those of leading and trailing courtesies and questions."""
     first, last = 0, len(bounds)
     while last > first and _claims_nothing(text, *bounds[last - 1]):
         last -= 1
@@ -139,7 +141,7 @@ def _between_courtesies(text: str, bounds: list[tuple[int, int]]) -> list[tuple[
 
 def _claims_nothing(text: str, start: int, end: int) -> bool:
     item = _ITEM.match(text, start, end)
-    return is_courtesy(text[item.end() if item else start : end])
+    return text[end - 1] == "?" or is_courtesy(text[item.end() if item else start : end])
 
 
 def _tokens_without_references(text: str) -> list[Token]:

@@ -126,7 +126,7 @@ def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
         is_before = one.form.stem in _CURRENCIES and other.form.is_number
         if is_before and other.start - one.end <= 1:
             tokens[at] = other._replace(start=one.start)
-            tokens[at + 1] = one._replace(start=other.end, end=other.end)
+            tokens[at + 1] = one._replace(start=other.end - 1, end=other.end)
     return tokens
 
 
@@ -145,7 +145,7 @@ def _with_cents(tokens: list[Token]) -> list[Token]:
         form = before[0].form._replace(stem=digits)
         found[-1 - len(before) :] = [
             before[0]._replace(form=form, end=token.end),
-            before[1]._replace(start=token.end, end=token.end),
+            before[1]._replace(start=token.end - 1, end=token.end),
         ]
     return found
 
