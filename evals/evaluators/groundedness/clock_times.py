@@ -7,12 +7,14 @@ from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
 
 TIME = (
-    r"(?<![\d.:,/])(?:(?:1[0-2]|0?[1-9])(?::[0-5]\d)?\s?[aApP]\.?[mM]\b"
+    r"(?<![\d.:,/])(?:(?:1[0-2]|0?[1-9])(?::[0-5]\d)?"
+    r"(?:\s?[aApP]\.?[mM]\b|(?:\so'clock)?\sin\sthe\s(?:morning|afternoon|evening)\b)"
     r"|(?:[01]?\d|2[0-3]):(?:00|15|30|45)(?![\d:]))"
 )
 """A time on the twelve-hour clock, or a quarter of an hour on either clock."""
 HALVES = frozenset(["am", "pm"])
 """Stems of the halves of a day."""
+_SPELLED = {"morning": "am", "afternoon": "pm", "evening": "pm"}
 _NAMES = {"am": "midnight", "pm": "noon"}
 
 
@@ -23,9 +25,10 @@ def time_tokens(text: str, start: int) -> Iterator[Token]:
     """
     hours, *minutes = re.finditer(r"\d+", text)
     hour, minute = int(hours.group()), int(minutes[0].group()) if minutes else 0
-    half = re.sub(r"[^a-z]", "", text.lower())
-    if not half and not 0 < hour <= 12:
-        half, hour = "pm" if hour else "am", hour % 12 or 12
+    said = re.findall(r"[a-z]+", text.lower().replace(".", ""))
+    half = _SPELLED.get(said[-1], said[-1]) if said else ""
+    if not half and not (0 < hour <= 12 and text[0] != "0"):
+        half, hour = "am" if hour < 12 else "pm", hour % 12 or 12
     end = start + len(text)
     if half and (hour, minute) == (12, 0):
         yield Token(NormalForm(stem(_NAMES[half])), start, end, is_name=False)

@@ -111,15 +111,13 @@ def _equal(number: Number, units: tuple[Unit, ...], known: Sequence[Amount]) -> 
 
     `375 degrees` is not taken for `375°C`.
     """
+    own = [amount for amount in known if amount.units == units]
+    same = [amount for amount in own if amount.value == number.value]
     reach = _OTHER_VALUE * abs(number.value)
-    found = None
-    for amount in known:
-        if amount.units == units and abs(amount.value - number.value) <= reach:
-            return None
-        is_other = amount.value != number.value
-        if found is None and is_other and _says(number, units, amount.value, amount.units):
-            found = amount
-    return found
+    if same or any(abs(amount.value - number.value) <= reach for amount in own):
+        return same[0] if same else None
+    others = (amount for amount in known if amount.value != number.value)
+    return next((a for a in others if _says(number, units, a.value, a.units)), None)
 
 
 def _exchanged(

@@ -14,12 +14,18 @@ _PHRASAL_VERBS = {
     "make sure": "ensure", "set up": "establish", "refer to as": "call", "know as": "call",
     "known as": "call", "help to": "help", "take part": "participate", "call for": "require",
     "calls for": "require", "lead to": "cause", "result in": "cause", "talk about": "discuss",
+    "refer to": "mean", "made up of": "consist of", "is made up of": "consists of",
+    "are made up of": "consist of", "is composed of": "consists of",
+    "are composed of": "consist of", "comprise": "consist of", "serve to": "be used to",
+    "serves to": "is used to", "locate": "find",
 }  # fmt: skip
 """Verbs with a particle, and the verbs that say the same."""
 _VERB_FORMS = {
     "has": "have", "had": "have", "possess": "have", "gets": "get", "got": "get",
     "needs": "need", "found": "discover", "advise": "recommend",
 }  # fmt: skip
+_CHANGES = {"fall": "drop decline decrease fell", "rise": "increase rose"}
+"""Verbs for a change of a number."""
 _OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
 _CONNECTIVES = {
     "but": "however", "yet": "however", "nonetheless": "however", "even so": "however",
@@ -33,7 +39,8 @@ _CONNECTIVES = {
     "as soon as": "once", "prior to": "before", "subsequent to": "after", "following": "after",
     "next": "then", "afterwards": "then", "afterward": "then", "in order to": "to",
     "so as to": "to", "as well as": "and", "along with": "with", "together with": "with",
-    "in addition": "also", "in the course of": "during", "whenever": "when", "inside": "in",
+    "in addition": "also", "in the course of": "during", "throughout": "during",
+    "whenever": "when", "inside": "in",
     "after that": "then", "all in all": "overall", "instead of": "rather than",
     "as opposed to": "rather than", "except for": "except", "apart from": "except",
     "aside from": "except", "other than": "except", "with the exception of": "except",
@@ -44,12 +51,16 @@ _CONNECTIVES = {
     "stands in": "is in", "is located in": "is in", "are located in": "are in",
     "provided that": "if", "next to": "beside", "beneath": "under", "plus": "and",
     "furthermore": "also", "moreover": "also", "additionally": "also", "i.e.": "that is",
+    "on the other hand": "however", "in contrast": "however", "by contrast": "however",
+    "conversely": "however", "given passages": "passages", "provided passages": "passages",
+    "passages provided": "passages", "passages given": "passages", "given context": "context",
+    "provided context": "context",
     "near to": "near", "there exists": "there is", "there exist": "there are",
 }  # fmt: skip
 _MODALS = {
-    "might": "may", "ought to": "should", "have to": "must", "has to": "must",
-    "need to": "must", "needs to": "must", "require to": "must", "is required to": "must",
-    "are required to": "must", "is able to": "can", "are able to": "can",
+    "might": "may", "ought to": "should", "have to": "must", "has to": "must", "need to": "must",
+    "needs to": "must", "will need to": "must", "will have to": "must", "require to": "must",
+    "is required to": "must", "are required to": "must", "is able to": "can", "are able to": "can",
     "is capable of": "can", "are capable of": "can", "is unable to": "can not",
     "are unable to": "can not", "is going to": "will", "are going to": "will",
     "it is advisable to": "you should", "it is recommended to": "you should",
@@ -67,14 +78,20 @@ _QUANTIFIERS = {
     "not less than": "at least", "no fewer than": "at least", "a maximum of": "up to",
     "no more than": "up to", "not more than": "up to", "at most": "up to",
     "as much as": "up to", "as many as": "up to", "approx": "about", "circa": "about",
-    "all of": "all", "every one of": "all", "one time": "once", "two times": "twice",
+    "a few": "some", "a person": "someone", "an individual": "someone", "any kind of": "any",
+    "any type of": "any", "some kind of": "some", "all of": "all", "every one of": "all",
+    "one time": "once", "two times": "twice",
     "first": "1st",
 }  # fmt: skip
 _VALUES = {
     "half a": "1/2", "half of": "1/2 of", "one half": "1/2", "and a half": "1/2",
     "one and a half": "1 1/2", "a third of": "1/3 of", "one third": "1/3", "thirds": "3",
     "a quarter of": "1/4 of", "one quarter": "1/4", "quarters": "4", "out of": "of",
-    "daily": "day", "annually": "year", "annum": "year", "24/7": "24 hours day",
+    "50 percent of": "1/2 of", "half the": "1/2 of",
+    "daily": "day", "annually": "year",
+    "kwh": "kilowatt hour", "a fortnight": "2 weeks", "every other": "every 2",
+    "second world war": "world war 2", "first world war": "world war 1", "wwii": "world war 2",
+    "ww2": "world war 2", "wwi": "world war 1", "annum": "year", "24/7": "24 hours day",
     "around the clock": "24 hours day", "12 noon": "noon", "mph": "miles hour",
     "kph": "kilometers hour", "fl oz": "fluid ounces",
 }  # fmt: skip
@@ -86,7 +103,8 @@ _ADVERBS = {
     "especially": "particularly", "in general": "generally", "well-known": "famous",
     "right away": "immediately", "at once": "immediately",
     "nowadays": "today", "at present": "currently", "at the moment": "currently",
-    "right now": "currently", "years of age": "years old", "made up of": "composed of",
+    "right now": "currently", "years of age": "years old",
+    "with ease": "easily",
 }  # fmt: skip
 _ABBREVIATIONS = {
     "U.S.": "US", "USA": "US", "U.S.A.": "US", "United States": "US",
@@ -98,13 +116,13 @@ _ABBREVIATIONS = {
     "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
     "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
     "U.S. dollars": "dollars", "US dollars": "dollars", "bucks": "dollars", "Dr.": "doctor",
-    "Mt.": "mount", "vs.": "versus", "A.D.": "AD", "Ph.D.": "PhD", "ca.": "about", "CE": "AD",
-    "BCE": "BC", "e-book": "ebook",
+    "Mt.": "mount", "Saint": "St", "vs.": "versus", "A.D.": "AD", "Ph.D.": "PhD", "ca.": "about",
+    "CE": "AD", "BCE": "BC", "e-book": "ebook",
     "on-line": "online", "co-operate": "cooperate", "co-ordinate": "coordinate",
     "all right": "alright", "data base": "database", "work place": "workplace",
 }  # fmt: skip
 
-PAST_FORMS = frozenset(["got", "found", "had", "known"])
+PAST_FORMS = frozenset(["got", "found", "had", "known", "fell", "rose"])
 """Pasts that the words around them do not show."""
 
 
@@ -125,6 +143,12 @@ VERBS = _stems(
             for phrase, instead in _PHRASAL_VERBS.items()
             if phrase.startswith(verb)
         },
+        **{
+            f"{verb} {by}": f"{instead} {by}"
+            for instead, verbs in _CHANGES.items()
+            for verb in verbs.split()
+            for by in ("by", "to", "from")
+        },
     }
 )
 """Those of `PHRASES` that have a tense."""
@@ -140,6 +164,12 @@ PHRASES = VERBS | _stems(
             f"{each} {unit}": unit
             for each in ("each", "every")
             for unit in ("hour", "day", "week", "month", "year")
+        },
+        **{
+            f"{once} {a} {unit}": unit
+            for once in ("once", "one time")
+            for a in ("a", "per", "every")
+            for unit in ("day", "week", "month", "year")
         },
     }
 )

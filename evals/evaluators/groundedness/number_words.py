@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import takewhile
 
-from evals.evaluators.groundedness.lexicon import CURRENCIES, MULTIPLES, NUMBER_WORDS
+from evals.evaluators.groundedness.lexicon import CURRENCIES, MULTIPLES, NUMBER_WORDS, ORDINALS
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Token
 
@@ -87,7 +87,8 @@ def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None
     total, part, last, length = Decimal(0), None, Decimal(0), 0
     at = first
     while at < len(tokens):
-        if at > first and len(text[tokens[at - 1].end : tokens[at].start].removeprefix("+")) > 1:
+        gap = text[tokens[at - 1].end : tokens[at].start] if at > first else ""
+        if len(gap.removeprefix("+")) > 1 or gap == "(":  # no number of thousands is `401(k)`
             break
         word = text[tokens[at].start : tokens[at].end].lower().lstrip("$€£¥₹ ")
         if word == "and":
@@ -139,6 +140,8 @@ def _value_at(tokens: Sequence[Token], at: int, first: int, word: str, text: str
         return Decimal(1) if _is_multiple(tokens, at + 1, text) else None
     if word == "one" and (at == first or text[tokens[at - 1].start].isalpha()):
         return Decimal(1)
+    if at > first and word in _UNIT_ORDINALS and text[tokens[at - 1].end] == "-":
+        return Decimal(_UNIT_ORDINALS[word])
     return _value(tokens[at], word)
 
 
@@ -157,7 +160,7 @@ def _scale(tokens: Sequence[Token], at: int, word: str, text: str) -> Decimal | 
     written = text[token.start : token.end]
     is_amount = at > 1 and tokens[at - 2].form.stem in _CURRENCIES
     if written in (("M", "B", "m", "b") if is_amount else ("M", "B")):
-        is_near = token.start == tokens[at - 1].end
+        is_near = token.start - tokens[at - 1].end <= is_amount
         return Decimal(10 ** (6 if written in "Mm" else 9)) if is_near else None
     if len(word) <= 2 and token.start - tokens[at - 1].end > 1:
         return None
@@ -201,6 +204,9 @@ def _written(value: Decimal) -> str:
 
 
 _HEADS = frozenset(["one", "a", "an"])
-_BEHIND = frozenset(["and", "b", *map(stem, MULTIPLES), *map(stem, ("m", "meter"))])
+_BEHIND = frozenset(
+    ["and", "b", "first", "second", *map(stem, MULTIPLES), *map(stem, ("m", "meter"))]
+)
 """Stems of words that multiply a number or continue it; `m` behind an amount is a million."""
+_UNIT_ORDINALS = {"first": 1, "second": 2} | {word: n for word, n in ORDINALS.items() if n < 10}
 _LARGE = frozenset(map(Decimal, (100, 1000, 10**6, 10**9)))

@@ -52,6 +52,9 @@ _PER = frozenset(["per", "an", "a"])
 _DASHES = frozenset("-–—−")
 _BETWEEN = frozenset(["to", "and", "or"])
 _HALF = stem("half")
+_BEFORE_ONE_LIST = "for in within about after over than least take takes took last lasts lasted"
+_BEFORE_ONE = frozenset(map(stem, _BEFORE_ONE_LIST.split()))
+"""Words before `a` that is 1, as in `takes an hour`."""
 _PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
 
 
@@ -94,7 +97,7 @@ def quantities(tokens: Sequence[Token], text: str) -> list[Quantity]:
         if token.form.stem not in UNITS:
             continue
         one = _quantity_at(at, tokens, text)
-        if one is None:
+        if one is None or (found and one.start < found[-1].end):
             continue
         joined = _joined(found[-1], one, tokens, text) if found else None
         if joined is None:
@@ -166,6 +169,8 @@ def _spelled_before(end: int, tokens: Sequence[Token], text: str) -> Number | No
         return Number(1.0, 0.5, range(end - 1, end))
     if stems[-1] in ("a", "an") and stems[-2:-1] == [_HALF]:
         return Number(0.5, 0.0, range(end - 2, end))
+    if stems[-1] in ("a", "an") and stems[-2:-1] and stems[-2] in _BEFORE_ONE:
+        return Number(1.0, 0.5, range(end - 1, end))
     if stems[-1] != _HALF:
         return None
     whole = _number_before(end - 3, tokens, text) if stems[:2] == ["and", "a"] else None

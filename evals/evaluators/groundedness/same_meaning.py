@@ -11,13 +11,14 @@ from evals.evaluators.groundedness.clock_times import HALVES
 from evals.evaluators.groundedness.dates import month_first
 from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.framing import claim
+from evals.evaluators.groundedness.lexicon import DAYS
 from evals.evaluators.groundedness.number_words import fraction
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import NormalForm, Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
-_FILLER_LIST = "a an the that which also and please then per very"
+_FILLER_LIST = "a an the that which who whom also and please then per very"
 _FILLERS = frozenset(_FILLER_LIST.split())
 """Words that do not count in a comparison."""
 _DETERMINERS = frozenset(["this", "these", "those"])
@@ -31,7 +32,7 @@ _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _SIGNS = dict.fromkeys("~≈∼", "about") | {"#": stem("number")}
 """Words for signs before a number."""
-_SIGN = re.compile(r"[~≈∼/+#]| or more\b", re.IGNORECASE)
+_SIGN = re.compile(r"[~≈∼/+#]| or more\b|(?<=[a-z.])\s?[-–]\s?(?=[A-Z])", re.IGNORECASE)
 _PLUS = re.compile(r"\d\+(?!\d)")
 """As in `5+` and `500+ million`."""
 _NECESSARY = stem("necessary")
@@ -42,12 +43,14 @@ _AS_NEEDED = frozenset(_AS_NEEDED_LIST.split())
 _OR_MORE = ["or", "more"]
 _RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
 """Words before a range of numbers, and those within it."""
+_DASHES = frozenset("-–—")
+_DAYS = frozenset(map(stem, DAYS.values()))
 _ENDS = HALVES | frozenset(UNITS)
 """Words behind the first number of a range."""
 _TIMES = stem("times")
 _SIZES = frozenset(["x", "by"])
 """Words between two sizes, as in `5 x 7`."""
-_FILLERS_AT = frozenset(["both", "to", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
+_FILLERS_AT = frozenset(["both", "on", "to", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
 """Words that do not count in some places."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
@@ -111,6 +114,12 @@ def _with_signs(
             found[len(kept)] = ("at", "least")
         elif token.form.is_number and before in _SIGNS:
             found[len(kept)] = (_SIGNS[before],)
+        elif (
+            before in _DASHES
+            and at
+            and _DAYS.issuperset((tokens[at - 1].form.stem, token.form.stem))
+        ):
+            found[len(kept)] = ("to",)
         elif before == "/" and at and not _is_rate(tokens[at - 1], token):
             found[len(kept)] = ("or",)
         if or_more:
@@ -164,6 +173,9 @@ def _by_place(tokens: list[Token], at: int) -> Word | None:
         return Word("some", is_past=False, is_fixed=False)
     if form.is_past and form.stem in _NEEDED and at and tokens[at - 1].form.stem in _AS_NEEDED:
         return Word(_NECESSARY, is_past=False, is_fixed=False)
+    is_day_before = at > 0 and tokens[at - 1].form.stem in _DAYS
+    if form.stem == "through" and is_day_before:
+        return Word("to", is_past=False, is_fixed=False)
     is_ordinal = form.stem == "second" and not behind_number
     return Word("2", is_past=False, is_fixed=True) if is_ordinal or form.stem == "both" else None
 
@@ -180,7 +192,9 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
     before = [token.form for token in tokens[max(at - _MAX_BETWEEN, 0) : at]]
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
-        return any(word.stem == "and" for word in behind)
+        return any(word.stem == "and" for word in before + behind)
+    if stem in ("on", "from") and behind and behind[0].stem in _DAYS:
+        return True
     if stem in _DETERMINERS:
         return bool(behind) and behind[0].is_content
     if stem in _PERHAPS:

@@ -55,6 +55,7 @@ _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
 _MOST_BETWEEN = 5
 """Most characters between a number and its unit, as in `**40** °C`."""
 _FRACTIONS = {sign: unicodedata.normalize("NFKC", sign).split("⁄") for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
+_FEET = re.compile(r"\d\s?(?:ft|feet|foot)\.?,?\s?\d{1,2}\s?\Z")
 _FULL_STOP = re.compile(r"\.(?=\s*[a-z(),;:x×])")
 """A full stop that ends no sentence, as in `13 in. wide`."""
 _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
@@ -77,6 +78,8 @@ _NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
 _DAY_STEMS = frozenset(map(stem, DAYS.values()))
 _NO_DAYS = frozenset(["Sat", "Sun"])
 """Abbreviations that are days only behind another day, as in `Fri-Sun`."""
+_WEEKEND = re.compile(r"\bSat\b\.?,?\s?(?:and|or|&|to|through|[-–/])\s?Sun\b")
+_AROUND = len("through Sun.")
 _NEAR = len(" - ")
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
@@ -166,11 +169,15 @@ def _of_word(
         (end - start > 1 and word.isupper())
         or (before > 0 and _BOUNDARY.search(text, before, start) is None)
     )
-    unit = "inch" if word == "in" and _FULL_STOP.match(text, end) else UNITS_SHORT.get(word)
+    is_inch = word == "in" and (
+        _FULL_STOP.match(text, end) or _FEET.search(text[max(start - 16, 0) : start])
+    )
+    unit = "inch" if is_inch else UNITS_SHORT.get(word)
     if unit and last is not None and _measures(text, last, start):
         yield Token(form_of(unit), start, end, is_name=False)
         return
-    if said := _said(word, last.form.stem if last and start - last.end <= _NEAR else ""):
+    stem_before = last.form.stem if last and start - last.end <= _NEAR else ""
+    if said := _said(word, stem_before, text[max(start - _AROUND, 0) : end + _AROUND]):
         yield from (Token(form_of(one), start, end, is_name=word in DAYS) for one in said)
         return
     if word in _FRACTIONS:
@@ -186,11 +193,15 @@ def _of_word(
         yield Token(form_of(word), start, end, is_name)
 
 
-def _said(word: str, before: str) -> list[str]:
-    """Return the words for a decade, a weekday or a roman numeral; `before` is the stem before."""
+def _said(word: str, before: str, around: str) -> list[str]:
+    """Return the words for a decade, a weekday or a roman numeral.
+
+    `before` is the stem before the word, `around` the text around it.
+    """
     if decade := DECADES.get(word.lower()):
         return [decade, "decade"]
-    if word in DAYS and (before in _DAY_STEMS or word not in _NO_DAYS):
+    is_day = before in _DAY_STEMS or word not in _NO_DAYS
+    if word in DAYS and (is_day or _WEEKEND.search(around)):
         return [DAYS[word]]
     number = ROMAN.get(word) or (before in _NUMBERED and ROMAN_LETTERS.get(word))
     return [str(number)] if number else []
