@@ -32,7 +32,7 @@ _OTHER_VALUE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number with a unit, as the passages have it."""
+    """A number with a unit, as a text has it."""
 
     value: float
     units: tuple[Unit, ...]
@@ -51,10 +51,10 @@ def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
 
 
 def as_known(tokens: Sequence[Token], text: str, known: Sequence[Amount]) -> list[Token]:
-    """Return a sentence's words with each quantity in the unit in which the passages have it.
+    """Return a sentence's words with each quantity as the first known amount that it equals.
 
     What only repeats the quantity before it in another unit is left out, as in `375°F (190°C)`.
-    `text` is the whole answer, `known` are the passages' amounts.
+    `text` is the whole answer.
     """
     tokens = list(tokens)
     found = quantities(tokens, text)
@@ -88,7 +88,7 @@ def wrong_repeats(tokens: Sequence[Token], text: str) -> list[str]:
 def _instead(
     tokens: Sequence[Token], quantity: Quantity, known: Sequence[Amount]
 ) -> Iterator[tuple[int, list[Token]]]:
-    """Yield places of a quantity's words, and the words of the passages' equal one for each."""
+    """Yield places of a quantity's words, and the words of the known equal one for each."""
     chosen = list[Amount]()
     for number in quantity.numbers:
         amount = _equal(number, quantity.units, known)
@@ -107,7 +107,7 @@ def _instead(
 
 
 def _equal(number: Number, units: tuple[Unit, ...], known: Sequence[Amount]) -> Amount | None:
-    """Return the first equal amount; `None` if the passages have this unit with a like number.
+    """Return the first equal amount; `None` if another like number with this unit is known.
 
     `375 degrees` is not taken for `375°C`.
     """

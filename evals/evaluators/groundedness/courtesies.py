@@ -37,8 +37,10 @@ _WISH = re.compile(
         r"|have (?:fun|a good one|an? (?:\w+ )?(?:day|evening|morning|afternoon|night|week|weekend"
         r"|time|trip)(?: ahead)?)|(?:yours )?sincerely|warmly|best|bon appetit|safe travels"
         r"|(?:and )?that's (?:it|all)(?: for now| i have)?|there you (?:go|have it)"
+        r"|(?:(?:i|we) (?:really )?(?:hope|trust)|hope|hopefully) (?:this|that|these|it|you)\b"
+        r"[\w', ]{0,80}"
         r"|that should do it|no (?:worries|problem)|anytime|keep me posted"
-        r"|(?:thanks|thank you)(?: (?:so|very) much)? for (?:(?:your|the|all) )?\w+(?: \w+)?)"
+        r"|(?:thanks|thank you)(?: (?:again|so much|very much))? for (?:(?:your|the|all) )?\w+(?: \w+)?)"
         r"(?:, [\w ]{1,20})?[.!, ]*"
     ),
     re.IGNORECASE,
@@ -83,15 +85,17 @@ summarize table think thought together trying version walk
 """
 _SPOKEN_WORDS = _WORDS.union(_SPOKEN_LIST.split())
 _OFFER = re.compile(
-    r"(?:(?:please |just |and |so )?"
-    r"(?:(?:let|tell) (?:me|us) (?:know )?(?:if|whether|how|what|which)"
-    r"|(?:feel free|don't hesitate|do not hesitate) to (?:ask|reach|contact|let|share)"
-    r"|would you like (?:me |us |to (?:know|hear|see))|do you want (?:me|us) to|shall i|should i"
-    r"|if you(?:'d like| would like| want| wish| prefer| like),? (?:i|we)(?:'m|'ll|'d)?"
-    r"|(?:i|we) (?:can|could)(?=[^.\n]* if you(?:'d like| would like| want| wish| prefer| like)\b)"
-    r"|if (?:this|that|something|anything|any of (?:this|it)) (?:is|does|did)(?: not|n't)"
-    r" [\w ]{1,40}, (?:i|i'm|i'll|please|just|let me|feel free))\b"
-    r"[^\d;:\n]{0,120}[.!?]*)",
+    spaced(
+        r"(?:(?:please |just |and |so )?"
+        r"(?:(?:let|tell) (?:me|us) (?:know )?(?:if|whether|how|what|which)"
+        r"|(?:feel free|don't hesitate|do not hesitate) to (?:ask|reach|contact|let|share)"
+        r"|would you like (?:me |us |to (?:know|hear|see))|do you want (?:me|us) to"
+        r"|shall i|should i"
+        r"|if (?:you|any|anything|something|this|that|it|there)\b[^\d;:\n.]{0,80}"
+        r" (?:i|i'm|i'll|i'd|let me|tell me|ask me)"
+        r"|(?:i|i'm|i'll|i'd) [^\d;:\n.]{1,80} if (?:you|anything|something))\b"
+        r"[^\d;:\n]{0,120}[.!?]*)"
+    ),
     re.IGNORECASE,
 )
 """An offer or a question to the reader, which may name the subject but says nothing about it."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.arithmetic import Equation, equations
 from evals.evaluators.groundedness.bounds import other_bounds
-from evals.evaluators.groundedness.conversions import as_known, wrong_repeats
+from evals.evaluators.groundedness.conversions import Amount, as_known, wrong_repeats
 from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.own_numbers import own_numbers
@@ -124,17 +124,17 @@ def converted(
     text: str,
     passages: Passages,
     rarity: Rarity,
+    known: Sequence[Amount],
     question: str = "",
 ) -> Sequence[SentenceReading]:
-    """Return the readings with each quantity in the unit in which the passages have it.
+    """Return the readings with each quantity in the unit of the known amount that it equals.
 
     What repeats a quantity in another unit is left out, as in `375°F (190°C)`.
     """
     sentences = [
-        replace(r.sentence, tokens=as_known(r.words.tokens, text, passages.amounts))
-        for r in readings
+        replace(r.sentence, tokens=as_known(r.sentence.tokens, text, known)) for r in readings
     ]
-    if all(s.tokens == r.words.tokens for s, r in zip(sentences, readings, strict=True)):
+    if all(s.tokens == r.sentence.tokens for s, r in zip(sentences, readings, strict=True)):
         return readings
     found = read(text, sentences, passages, rarity, question=question)
     return [

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
+from evals.evaluators.groundedness.conversions import amounts_of
 from evals.evaluators.groundedness.features import SentenceReading, converted, matrix, read
 from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
@@ -115,10 +116,17 @@ class SentenceJudge:
         probability = float(self.calibration.probability(whole)[0])
         return JudgedAnswer(text, readings, self.calibration.alone(odds), probability)
 
-    def converted(self, judged: JudgedAnswer) -> JudgedAnswer:
-        """Return the answer with its quantities in the passages' units; judged as before."""
-        known = self.passages, self.model.rarity, self.question
-        return replace(judged, readings=converted(judged.readings, judged.text, *known))
+    def converted(self, judged: JudgedAnswer, other: JudgedAnswer | None = None) -> JudgedAnswer:
+        """Return the answer with its quantities in the passages' units; judged as before.
+
+        Quantities that the passages lack are put in the other answer's units.
+        """
+        known = list(self.passages.amounts)
+        if other is not None:
+            tokens = [token for one in other.readings for token in one.sentence.tokens]
+            known += amounts_of(tokens, other.text)
+        by = self.passages, self.model.rarity, known, self.question
+        return replace(judged, readings=converted(judged.readings, judged.text, *by))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of sentences beside counterparts, from rows of `contrast`."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from evals.evaluators.groundedness.sentences import Sentence
+from training.groundedness.edits.conversions import wrongly_converted
 from training.groundedness.edits.places import (
     Edit,
     Rule,
@@ -459,6 +460,7 @@ HELD_OUT: dict[str, Rule] = {
     "noun of the same passages": _other_noun,
     "his or her": exchange(_HIS_AND_HER),
     "number": _number,
+    "wrong conversion": wrongly_converted,
     "negation added": _NEGATE,
     "opposite": exchange(_OPPOSITES_TEST),
     "sentence appended": _appended,

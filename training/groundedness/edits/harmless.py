@@ -3,6 +3,7 @@
 import random
 import re
 
+from training.groundedness.edits.conversions import converted
 from training.groundedness.edits.places import (
     Edit,
     Rule,
@@ -116,6 +117,13 @@ _ENDINGS_TEST = (
     "If you have any more questions, I'm happy to help.", "I'd be glad to clarify anything above.",
     "Thanks for asking!", "Would you like me to explain any of this further?",
     "Please feel free to ask for clarification.", "Happy to provide more details if useful.",
+    "I hope this gives you a good starting point!", "Let me know how you get on.",
+    "If any of this is unclear, tell me and I'll rephrase it.", "Have a lovely weekend!",
+    "I can put this into a table if you'd like.", "Good luck with everything!",
+    "Is there a particular part you want to explore?", "Thanks again for reaching out.",
+    "That's everything I could find.", "Would a summary be useful?", "Enjoy your day!",
+    "I'm around if you want to talk it through.", "Wishing you a great week.",
+    "Say the word and I'll go on.", "Hopefully that's what you needed!", "Speak soon!",
 )  # fmt: skip
 _OPENINGS_TRAINING = ("Sure! ", "Certainly. ", "Great question! ", "Here is the answer: ")
 _OPENINGS_TEST = (
@@ -293,6 +301,7 @@ HELD_OUT: dict[str, Rule] = {
             r"(?:\bfrom |(?<![\d.,/])(?<!\bbetween ))(\d+) to (\d+)\b", r"between \1 and \2"
         ),
     ),
+    "converted quantity": converted,
     "blanks and apostrophes": one_of(
         _rewritten(" ", "  "), _rewritten(" ", "\u00a0"), _rewritten("\n", "\r\n"),
         _rewritten("'", "’"),
