@@ -40,7 +40,8 @@ _WISH = re.compile(
         r"|(?:(?:i|we) (?:really )?(?:hope|trust)|hope|hopefully) (?:this|that|these|it|you)\b"
         r"[\w', ]{0,80}"
         r"|that should do it|no (?:worries|problem)|anytime|keep me posted"
-        r"|(?:thanks|thank you)(?: (?:again|so much|very much))? for (?:(?:your|the|all) )?\w+(?: \w+)?)"
+        r"|(?:thanks|thank you)(?: (?:again|so much|very much))?"
+        r" for (?:(?:your|the|all) )?\w+(?: \w+)?)"
         r"(?:, [\w ]{1,20})?[.!, ]*"
     ),
     re.IGNORECASE,
