@@ -71,8 +71,9 @@ def _equation(
         return None
     *known, written = (value for value in values if value is not None)
     signs = [_operator(text[a.end : b.start]) for a, b in pairwise(terms)]
-    written_out = text[max(terms[0].start - 2, 0) : sign.start()]
-    is_mixed = "(" in written_out and len({one in "+-" for one in signs}) > 1
+    written_out = text[max(terms[0].start - 2, 0) : result.end + 1]
+    between = text[terms[0].end : terms[-1].start]
+    is_mixed = not {"(", ")"}.isdisjoint(between) and len({one in "+-" for one in signs}) > 1
     if is_mixed or written_out.count("(") != written_out.count(")"):
         return None
     value = _evaluated(known, signs)

@@ -23,6 +23,9 @@ _NO_END = re.compile(
     r"|Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec|al"
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
+_NO_END_BEFORE_BRACKET = re.compile(
+    r"\d\s?(?:sq\.\s?)?(?:in|ft|yd|mi|oz|lbs?|tsp|tbsp|min|hrs?|secs?)\.\s+\(\Z"
+)
 _ITEM = re.compile(
     r"\s*(?:#{1,6}\s+|>\s+|[^\w\s\x21-\x7e°±×÷€£¥₹≈≤≥]{1,3}\s+)?"
     r"(?:[-*•–]\s+(?:\[[ xX]\]\s+)?|\(?[*_]*(?:\d{1,2}|[a-zA-Z])[*_]*[.)][*_]*\s+"
@@ -163,7 +166,10 @@ def _bounds(text: str, skipped: int) -> list[tuple[int, int]]:
     bounds, start = [], skipped
     for match in _END.finditer(text, skipped):
         end = match.end()
-        if match.group()[0] == "." and _NO_END.search(text[max(start, end - 12) : end]):
+        before = text[max(start, end - 12) : end]
+        if match.group()[0] == "." and (
+            _NO_END.search(before) or _NO_END_BEFORE_BRACKET.search(before + text[end : end + 2])
+        ):
             continue
         bounds += list(pairwise([start, *claims_beside(text, start, end), end]))
         start = end
