@@ -85,8 +85,110 @@ def test_a_harmless_edit_costs_nothing(score, edited) -> None:
 
 
 @pytest.mark.parametrize(
+    "marker",
+    [
+        "[1†L5-L9]", "[P1]", "[context 1]", "[ref. 2]", "(see [1])", "(ibid.)", "(source: 1)",
+        r"\cite{smith2020}", "[1:2]", "{1}", "<ref>1</ref>", "[chunk 3]",
+    ],
+)  # fmt: skip
+def test_a_citation_in_any_style_costs_nothing(score, marker) -> None:
+    """Before or behind the full stop."""
+    for edited in (ANSWER.replace(".", f" {marker}."), ANSWER.replace(".", f".{marker}")):
+        assert abs(score(edited, ANSWER).value - score(ANSWER, edited).value) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "•",
+        "1)",
+        "a.",
+        "→",
+        "✅",
+        "1\ufe0f\u20e3",
+        "(1)",
+        "1:",
+        "Step 1:",
+        "- [x]",
+        "1/",
+        "#1",
+        "A)",
+        ">",
+    ],
+)
+def test_a_mark_of_a_list_costs_nothing(score, mark) -> None:
+    """Of whatever kind."""
+    edited = f"{mark} " + ANSWER.replace(". ", f".\n{mark} ")
+    assert abs(score(edited, ANSWER).value - score(ANSWER, edited).value) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        '{{"answer": "{}"}}', '```json\n{{"answer": "{}"}}\n```', "<p>{}</p>", "> {}",
+        "## Answer\n\n{}",
+        "When did it open?\n\n{}", "Q: When did it open?\nA: {}", "{}\n\nShall I go on?",
+        r"\text{{{}}}",
+    ],
+)  # fmt: skip
+def test_what_is_around_an_answer_costs_nothing(score, around) -> None:
+    """Nor does a question before or behind it."""
+    edited = around.format(ANSWER)
+    assert abs(score(edited, ANSWER).value - score(ANSWER, edited).value) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "courtesy",
+    [
+        "I hope this gives you a good start!", "If there's anything else on your mind, go ahead.",
+        "I can put this into a table if you'd like.", "Let me know how it goes!", "Stay safe!",
+        "Good luck with your exam!", "Enjoy your meal!", "Happy gardening!", "That's it!",
+        "There you have it!", "Keep me posted!", "Warm regards.", "Until next time!",
+        "If anything is unclear, tell me and I'll rephrase it.", "😊 Have a good one!",
+        "It was a pleasure helping you.", "Thanks for reading!", "Sincerely, your assistant",
+    ],
+)  # fmt: skip
+def test_a_courtesy_is_not_read(courtesy) -> None:
+    """Behind an answer, whatever its words."""
+    assert [s.text for s in sentences_of(f"It is red. It is big.\n\n{courtesy}")] == [
+        "It is red.",
+        "It is big.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "I think it was invented in Denmark.", "You should not use it.",
+        "If you want more, use less.",
+        "If you are pregnant, ask your doctor.", "Enjoy it within two days.", "Stay hydrated.",
+        "Take care to remove the seeds.", "Cheers to Denmark was recorded in 1990.",
+        "We recommend a temperature of 200 degrees.", "Hope is the capital of the county.",
+        "Check the manual for further information.", "Good luck charms were sold in Denmark.",
+    ],
+)  # fmt: skip
+def test_a_claim_in_polite_words_is_read(claim) -> None:
+    """The last sentence is the claim."""
+    assert sentences_of(f"It is red. It is big. {claim}")[-1].text == claim
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
+        ("Open Monday through Friday.", "Open Monday to Friday."),
+        ("Open Monday through Friday.", "Open Mon-Fri."),
+        ("Open from Monday to Friday.", "Open Monday–Friday."),
+        ("Open on Saturday.", "Open Saturday."),
+        ("Cats and dogs are allowed.", "Cats and dogs are both allowed."),
+        ("The price dropped by 5%.", "The price fell by 5 percent."),
+        ("Do it every other day.", "Do it every second day."),
+        ("Do it once a month.", "Do it monthly."),
+        ("World War II ended.", "The Second World War ended."),
+        ("It consists of wood.", "It is made up of wood."),
+        ("On the other hand, it rains.", "In contrast, it rains."),
+        ("A man who lives here left.", "A man that lives here left."),
+        ("You will need to wait.", "You must wait."),
+        ("It uses 10 kilowatt hours.", "It uses 10 kWh."),
         ("A ticket costs $29.40 a year.", "A ticket costs $29.40 per year."),
         ("Visitors come every day.", "Visitors come each day."),
         ("It is closed because it is Monday.", "It is closed since it is Monday."),
@@ -217,6 +319,10 @@ def test_equal_phrases_are_equal(one, other) -> None:
         ("Cats and dogs may enter.", "Cats or dogs may enter."),
         ("It is old and open.", "It is old but open."),
         ("It has 200 sq. ft.", "It has 200 ft."),
+        ("Open Monday to Friday.", "Open Monday and Friday."),
+        ("Do it every other day.", "Do it every day."),
+        ("The price rose by 5%.", "The price fell by 5%."),
+        ("The price drops by 5%.", "The price dropped by 5%."),
     ],
 )
 def test_another_tense_or_sense_is_not_equal(one, other) -> None:
@@ -378,6 +484,14 @@ def test_what_others_say_beside_a_refusal_is_unsupported(score, refusal, claim) 
         ("in the '90s", "in the 1990s"),
         ("in the nineties", "in the 1990’s"),
         ("World War II", "World War 2"),
+        ("the twenty-first and the thirty-second room", "the 21st and the 32nd room"),
+        ("5 ft 6 in, or more", "5 feet 6 inches, or more"),
+        ("Sat. and Sun.", "Saturday and Sunday"),
+        ("9 in the morning", "9 a.m."),
+        ("09:00", "9 AM"),
+        ("a $1.5 M house", "a $1.5 million house"),
+        ("2,000 sq. ft.", "2,000 square feet"),
+        ("it was (-4°C)", "it was (minus 4 °C)"),
         ("Mon-Wed, Thurs & Fri-Sun", "Monday-Wednesday, Thursday & Friday-Sunday"),
         ("Anna &amp; her brother&#39;s dog", "Anna & her brother's dog"),
         ("Chanel No. 5", "Chanel number 5"),
@@ -405,6 +519,8 @@ def test_one_value_has_one_form(one, other) -> None:
         ("World War II", "World War I"),
         ("5'6\"", "5'7\""),
         ("60 mph", "60 miles"),
+        ("a 401(k)", "a 401,000"),
+        ("twenty second walks", "22nd walks"),
     ],
 )
 def test_another_value_has_another_form(one, other) -> None:
@@ -436,7 +552,9 @@ def test_a_quotation_mark_or_a_preposition_is_no_inch(text) -> None:
 
 
 def test_a_currency_is_part_of_a_price() -> None:
-    """Dollars are no euros."""
+    """Dollars are no euros, also at the end of a text without a full stop."""
+    (sentence,) = sentences_of("The price of it is $5")
+    assert sentence.tokens[-1].form.stem == "dollar"
     dollars, euros = (tokens_of(text) for text in ("$29.40", "€29.40"))
     assert [t.form.stem for t in dollars] != [t.form.stem for t in euros]
 

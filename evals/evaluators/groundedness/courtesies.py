@@ -132,7 +132,7 @@ _HEADING = re.compile(
         r"[\s*_#]*(?:tl;?dr"
         r"|(?:(?:short|final|quick|direct|brief) )?(?:answer|summary|response|reply)"
         r"|in (?:short|summary|brief|a nutshell)|bottom line|to answer your question"
-        r"|the answer is(?: as follows)?)[\s*_]*:[\s*_]*"
+        r"|the answer is(?: as follows)?)[ *_]*[:\n][\s*_]*"
     ),
     re.IGNORECASE,
 )
