@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from collector.contract import Generation, Score
 from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.arithmetic import equations
-from evals.evaluators.groundedness.conversions import as_known
+from evals.evaluators.groundedness.conversions import Known, amounts_of, as_known
 from evals.evaluators.groundedness.quantities import quantities
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -207,11 +207,11 @@ def test_an_answer_may_count_its_own_list(generation_of, count, label) -> None:
 
 @given(st.lists(st.sampled_from([
     "5", "one", "half", "a", "and", "1/2", "-", "(", ")", "=", "x", "to", "feet", "°F", "inches",
-    "kg", "per", "hour", "%", "$", "2.5", "minus", "square",
+    "kg", "per", "hour", "%", "$", "2.5", "minus", "square", "mph", "and a half",
 ]), max_size=12).map(" ".join))  # fmt: skip
 def test_any_words_can_be_read(text) -> None:
     """Every token of the result has its place in the text."""
     tokens = tokens_of(text)
     list(equations(tokens, text))
-    for token in as_known(tokens, text, ()):
+    for token in as_known(tokens, text, Known(amounts_of(tokens, text))):
         assert 0 <= token.start <= token.end <= len(text)

@@ -1,8 +1,10 @@
 """Find equations in a text, such as `$50,000 x 4% = $2,000`, and tell which of them are right."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.quantities import UNITS
@@ -49,10 +51,10 @@ def equations(tokens: Sequence[Token], text: str) -> Iterator[Equation]:
         one.start: other.form.stem for one, other in pairwise(tokens) if other.form.stem in UNITS
     }
     for sign in _EQUALS.finditer(text):
-        at = next((n for n, t in enumerate(numbers) if t.start >= sign.end()), None)
-        if at is None or not _is_beside(text[sign.end() : numbers[at].start]):
+        at = bisect_left(numbers, sign.end(), key=attrgetter("start"))
+        if at == len(numbers) or not _is_beside(text[sign.end() : numbers[at].start]):
             continue
-        found = _equation(numbers[:at], numbers[at], text, sign)
+        found = _equation(numbers[max(at - _MOST_TERMS, 0) : at], numbers[at], text, sign)
         if found is not None:
             named = {units[t.start] for t in (*found.terms, found.result) if t.start in units}
             yield found._replace(is_wrong=found.is_wrong and len(named) < 2)
@@ -90,7 +92,7 @@ def _equation(
 def _terms(before: Sequence[Token], text: str, end: int) -> list[Token]:
     """Return the numbers before a place that operators join, the last one beside it."""
     found = list[Token]()
-    for token in reversed(before[-_MOST_TERMS:]):
+    for token in reversed(before):
         until = found[0].start if found else end
         between = text[token.end : until]
         if _BREAK.search(between) or (found and not _operator(between)):

@@ -1,9 +1,12 @@
 """Quantities that say the same in another unit: `375°F` and `190°C`, `1.5 hours`, `90 minutes`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from evals.evaluators.groundedness.quantities import (
     TEMPERATURE,
@@ -26,6 +29,8 @@ _DIFFERENCE = "difference of temperature"
 _DEGREES = frozenset([TEMPERATURE, _DIFFERENCE])
 _APART, _LEAST_APART = 0.1, 3.0
 """Share by which a wrong conversion is off at least, and number of units if it is rounded."""
+_MOST_NEAR = 32
+"""Amounts on either side of a value that are compared with it."""
 _OTHER_VALUE = 0.1
 """Share within which another value in the same unit is taken to be what a quantity means."""
 
@@ -50,7 +55,44 @@ def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
             yield Amount(number.value, quantity.units, *forms)
 
 
-def as_known(tokens: Sequence[Token], text: str, known: Sequence[Amount]) -> list[Token]:
+class Known:
+    """Amounts of the passages, or of another answer, in which equal ones are looked up."""
+
+    def __init__(self, amounts: Iterable[Amount]) -> None:
+        self._exact: dict[tuple[tuple[Unit, ...], float], Amount] = {}
+        for amount in amounts:
+            self._exact.setdefault((amount.units, amount.value), amount)
+        self._sorted: dict[str, list[tuple[float, int, Amount]]] = defaultdict(list)
+        for at, amount in enumerate(self._exact.values()):
+            for unit in amount.units:
+                self._sorted[unit.kind].append((unit.of(amount.value), at, amount))
+        for found in self._sorted.values():
+            found.sort(key=itemgetter(0, 1))
+
+    def equal(self, number: Number, units: tuple[Unit, ...]) -> Amount | None:
+        """Return the first equal amount; `None` if another like number with this unit is known.
+
+        `375 degrees` is not taken for `375°C`.
+        """
+        if (same := self._exact.get((units, number.value))) is not None:
+            return same
+        near = {at: amount for unit in units for at, amount in self._near(number, unit)}
+        reach = _OTHER_VALUE * abs(number.value)
+        for amount in near.values():
+            if amount.units == units and abs(amount.value - number.value) <= reach:
+                return None
+        others = (near[at] for at in sorted(near) if near[at].value != number.value)
+        return next((a for a in others if _says(number, units, a.value, a.units)), None)
+
+    def _near(self, number: Number, unit: Unit) -> Iterator[tuple[int, Amount]]:
+        """Yield the nearest amounts of the unit's kind, each with its order."""
+        found = self._sorted.get(unit.kind, [])
+        middle = bisect_left(found, unit.of(number.value), key=itemgetter(0))
+        for _, at, amount in found[max(middle - _MOST_NEAR, 0) : middle + _MOST_NEAR]:
+            yield at, amount
+
+
+def as_known(tokens: Sequence[Token], text: str, known: Known) -> list[Token]:
     """Return a sentence's words with each quantity as the first known amount that it equals.
 
     What only repeats the quantity before it in another unit is left out, as in `375°F (190°C)`.
@@ -86,12 +128,12 @@ def wrong_repeats(tokens: Sequence[Token], text: str) -> list[str]:
 
 
 def _instead(
-    tokens: Sequence[Token], quantity: Quantity, known: Sequence[Amount]
+    tokens: Sequence[Token], quantity: Quantity, known: Known
 ) -> Iterator[tuple[int, list[Token]]]:
     """Yield places of a quantity's words, and the words of the known equal one for each."""
     chosen = list[Amount]()
     for number in quantity.numbers:
-        amount = _equal(number, quantity.units, known)
+        amount = known.equal(number, quantity.units)
         if amount is None:
             return
         chosen.append(amount)
@@ -104,20 +146,6 @@ def _instead(
         yield from _exchanged(tokens, number.tokens, forms)
     for name in quantity.names:
         yield from _exchanged(tokens, name, chosen[0].name)
-
-
-def _equal(number: Number, units: tuple[Unit, ...], known: Sequence[Amount]) -> Amount | None:
-    """Return the first equal amount; `None` if another like number with this unit is known.
-
-    `375 degrees` is not taken for `375°C`.
-    """
-    own = [amount for amount in known if amount.units == units]
-    same = [amount for amount in own if amount.value == number.value]
-    reach = _OTHER_VALUE * abs(number.value)
-    if same or any(abs(amount.value - number.value) <= reach for amount in own):
-        return same[0] if same else None
-    others = (amount for amount in known if amount.value != number.value)
-    return next((a for a in others if _says(number, units, a.value, a.units)), None)
 
 
 def _exchanged(
@@ -159,7 +187,7 @@ def _are_apart(one: Quantity, other: Quantity) -> bool:
     pairs = [(u, v) for u in first for v in second if u.kind == v.kind]
     return bool(pairs) and any(
         all(
-            abs(a.value * u.size + u.zero - b.value * v.size - v.zero)
+            abs(u.of(a.value) - v.of(b.value))
             > max(_APART * abs(b.value * v.size), (u.system != v.system) * _LEAST_APART * v.size)
             for u, v in pairs
         )
@@ -170,7 +198,7 @@ def _are_apart(one: Quantity, other: Quantity) -> bool:
 def _says(number: Number, units: Sequence[Unit], value: float, others: Sequence[Unit]) -> bool:
     """Return whether a written number is a value in other units, perhaps rounded."""
     return any(
-        _is_near(number, u, value * v.size + v.zero, v.system)
+        _is_near(number, u, v.of(value), v.system)
         for u in units
         for v in others
         if u.kind == v.kind

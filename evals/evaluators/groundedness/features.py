@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.arithmetic import Equation, equations
 from evals.evaluators.groundedness.bounds import other_bounds
-from evals.evaluators.groundedness.conversions import Amount, as_known, wrong_repeats
+from evals.evaluators.groundedness.conversions import Known, as_known, wrong_repeats
 from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.own_numbers import own_numbers
@@ -107,9 +107,10 @@ def read(
     about = question_of(question, passages.texts)
     sums = list(equations([t for sentence in sentences for t in sentence.tokens], text))
     own = own_numbers(sentences, sums, passages, about)
+    wrong = [one for one in sums if one.is_wrong]
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
-        _read(text, replace(sentence, tokens=own.without(sentence)), passages, rarity, about, sums)
+        _read(text, replace(sentence, tokens=own.without(sentence)), passages, rarity, about, wrong)
         if (before := read_before.get(sentence.text)) is None
         else _moved(before, sentence)
         for sentence in sentences
@@ -124,7 +125,7 @@ def converted(
     text: str,
     passages: Passages,
     rarity: Rarity,
-    known: Sequence[Amount],
+    known: Known,
     question: str = "",
 ) -> Sequence[SentenceReading]:
     """Return the readings with each quantity in the unit of the known amount that it equals.
@@ -154,7 +155,7 @@ def _read(
     passages: Passages,
     rarity: Rarity,
     question: Question,
-    sums: Sequence[Equation],
+    wrong: Sequence[Equation],
 ) -> SentenceReading:
     words = WordIds(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
@@ -181,7 +182,6 @@ def _read(
     missing = tuple(n for n in cited_passages(sentence.text) if passages.lacks(n))
     units = other_units(words.tokens, words.rows, text, passages)
     bounds = other_bounds(words.tokens, words.rows, text, passages)
-    wrong = _miscalculated(sentence, text, sums)
     return SentenceReading(
         sentence=sentence,
         start=start,
@@ -193,14 +193,14 @@ def _read(
         missing_passages=missing,
         other_units=units,
         other_bounds=bounds,
-        miscalculated=wrong,
+        miscalculated=_miscalculated(sentence, text, wrong),
         words=words,
         values=values,
     )
 
 
-def _miscalculated(sentence: Sentence, text: str, sums: Sequence[Equation]) -> tuple[str, ...]:
-    own = [one for one in sums if one.is_wrong and one.result in sentence.tokens]
+def _miscalculated(sentence: Sentence, text: str, wrong: Sequence[Equation]) -> tuple[str, ...]:
+    own = [one for one in wrong if sentence.start <= one.result.start < sentence.end]
     written = [text[one.terms[0].start : one.result.end] for one in own]
     return (*written, *wrong_repeats(sentence.tokens, text))
 

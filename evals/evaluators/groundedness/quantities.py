@@ -21,6 +21,10 @@ class Unit(NamedTuple):
     zero: float = 0.0
     """Its zero in the kind's base unit."""
 
+    def of(self, value: float) -> float:
+        """Return a value of this unit in the kind's base unit."""
+        return value * self.size + self.zero
+
 
 _LENGTH, _AREA, _VOLUME, _SPEED, TEMPERATURE = "length", "area", "volume", "speed", "temperature"
 _METRIC, _CUSTOMARY, _COMMON = "metric", "US customary", "common"
@@ -180,7 +184,9 @@ def _spelled_before(end: int, tokens: Sequence[Token], text: str) -> Number | No
         return Number(1.0, 0.5, range(end - 1, end))
     if stems[-1] != _HALF:
         return None
-    whole = _number_before(end - 3, tokens, text) if stems[:2] == ["and", "a"] else None
+    before = tokens[end - 4].form if end > 3 and stems[:2] == ["and", "a"] else None
+    is_number = before is not None and (before.is_number or before.stem == "one")
+    whole = _number_before(end - 3, tokens, text) if is_number else None
     if whole is None:
         return Number(0.5, 0.0, range(end - 1, end))
     return Number(whole.value + 0.5, 0.0, range(whole.tokens.start, end))
