@@ -113,7 +113,8 @@ _SOURCE_NOTE = re.compile(
     re.IGNORECASE,
 )
 """A note that the answer comes from the passages."""
-_EDGES = re.compile(r"^[\W_]+|[^\w.!?,]+$")
+_BEFORE = re.compile(r"[\W_]*")
+_BEHIND = re.compile(r"[^\w.!?,]*")
 _LETTERS = re.compile(r"[^\W_]+(?:'[^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
 _BEGINNING = re.compile(r"(?<![,;])(?<!\band)(?<!\bor)\s+(?=[A-Z])")
@@ -150,7 +151,8 @@ _INTERJECTION = re.compile(
 
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence is an offer, or has a courtesy's phrase and only its words."""
-    text = _EDGES.sub("", " ".join(sentence.split()))
+    text = " ".join(sentence.split())
+    text = _bare(_bare(text, _BEFORE)[::-1], _BEHIND)[::-1]
     if any(pattern.fullmatch(text) for pattern in (_OFFER, _SOURCE_NOTE, _WISH)):
         return True
     words = _words(text)
@@ -159,6 +161,12 @@ def is_courtesy(sentence: str) -> bool:
     if _SPOKEN.search(text):
         return _SPOKEN_WORDS.issuperset(words)
     return _TRIGGER.search(text) is not None and _WORDS.issuperset(words)
+
+
+def _bare(text: str, signs: re.Pattern[str]) -> str:
+    """Return a text without the signs at its beginning."""
+    match = signs.match(text)
+    return text[match.end() :] if match else text
 
 
 def courtesy_behind(text: str, start: int, end: int) -> int | None:

@@ -5,6 +5,7 @@ Every character keeps its place, so offsets are valid in the original text.
 
 import html
 import re
+import unicodedata
 
 _SOURCE = (
     r"(?:sources?|refs?|references?|docs?|documents?|citations?|cite|notes?|footnotes?|contexts?"
@@ -87,7 +88,8 @@ def _unescaped(match: re.Match[str]) -> str:
 def _blank_of_json(match: re.Match[str]) -> str:
     written = match.group()
     if written.startswith("\\u"):
-        return chr(int(written[2:], 16)).ljust(len(written))
+        sign = chr(int(written[2:], 16))
+        return (" " if unicodedata.category(sign) in ("Cc", "Cs") else sign).ljust(len(written))
     return (" \n" if written in ("\\n", "\\r") else "").ljust(len(written))
 
 

@@ -77,9 +77,10 @@ _NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
 """Words before a roman numeral of one letter."""
 _DAY_STEMS = frozenset(map(stem, DAYS.values()))
 _NO_DAYS = frozenset(["Sat", "Sun"])
-"""Abbreviations that are days only behind another day, as in `Fri-Sun`."""
+"""Abbreviations that are days only behind another day, as in `Fri-Sun`, or as a weekend."""
 _WEEKEND = re.compile(r"\bSat\b\.?,?\s?(?:and|or|&|to|through|[-–/])\s?Sun\b")
-_AROUND = len("through Sun.")
+_AROUND = len(". through Sun.")
+"""Characters on either side of a day that are searched for the other day of a weekend."""
 _NEAR = len(" - ")
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
