@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from collector.contract import Generation, Score
 from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.arithmetic import equations
-from evals.evaluators.groundedness.conversions import Known, amounts_of, as_known
+from evals.evaluators.groundedness.conversions import KnownAmounts, amounts_of, as_known
 from evals.evaluators.groundedness.quantities import quantities
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -213,5 +213,5 @@ def test_any_words_can_be_read(text) -> None:
     """Every token of the result has its place in the text."""
     tokens = tokens_of(text)
     list(equations(tokens, text))
-    for token in as_known(tokens, text, Known(amounts_of(tokens, text))):
+    for token in as_known(tokens, text, KnownAmounts(amounts_of(tokens, text))):
         assert 0 <= token.start <= token.end <= len(text)

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from evals.evaluators.groundedness.quantities import (
     TEMPERATURE,
-    Number,
+    WrittenNumber,
     Quantity,
     Unit,
     quantities,
@@ -55,7 +55,7 @@ def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
             yield Amount(number.value, quantity.units, *forms)
 
 
-class Known:
+class KnownAmounts:
     """Amounts of the passages, or of another answer, in which equal ones are looked up."""
 
     def __init__(self, amounts: Iterable[Amount]) -> None:
@@ -69,7 +69,7 @@ class Known:
         for found in self._sorted.values():
             found.sort(key=itemgetter(0, 1))
 
-    def equal(self, number: Number, units: tuple[Unit, ...]) -> Amount | None:
+    def equal(self, number: WrittenNumber, units: tuple[Unit, ...]) -> Amount | None:
         """Return the first equal amount; `None` if another like number with this unit is known.
 
         `375 degrees` is not taken for `375°C`.
@@ -84,7 +84,7 @@ class Known:
         others = (near[at] for at in sorted(near) if near[at].value != number.value)
         return next((a for a in others if _says(number, units, a.value, a.units)), None)
 
-    def _near(self, number: Number, unit: Unit) -> Iterator[tuple[int, Amount]]:
+    def _near(self, number: WrittenNumber, unit: Unit) -> Iterator[tuple[int, Amount]]:
         """Yield the nearest amounts of the unit's kind, each with its order."""
         found = self._sorted.get(unit.kind, [])
         middle = bisect_left(found, unit.of(number.value), key=itemgetter(0))
@@ -92,7 +92,7 @@ class Known:
             yield at, amount
 
 
-def as_known(tokens: Sequence[Token], text: str, known: Known) -> list[Token]:
+def as_known(tokens: Sequence[Token], text: str, known: KnownAmounts) -> list[Token]:
     """Return a sentence's words with each quantity as the first known amount that it equals.
 
     What only repeats the quantity before it in another unit is left out, as in `375°F (190°C)`.
@@ -128,7 +128,7 @@ def wrong_repeats(tokens: Sequence[Token], text: str) -> list[str]:
 
 
 def _instead(
-    tokens: Sequence[Token], quantity: Quantity, known: Known
+    tokens: Sequence[Token], quantity: Quantity, known: KnownAmounts
 ) -> Iterator[tuple[int, list[Token]]]:
     """Yield places of a quantity's words, and the words of the known equal one for each."""
     chosen = list[Amount]()
@@ -195,7 +195,9 @@ def _are_apart(one: Quantity, other: Quantity) -> bool:
     )
 
 
-def _says(number: Number, units: Sequence[Unit], value: float, others: Sequence[Unit]) -> bool:
+def _says(
+    number: WrittenNumber, units: Sequence[Unit], value: float, others: Sequence[Unit]
+) -> bool:
     """Return whether a written number is a value in other units, perhaps rounded."""
     return any(
         _is_near(number, u, v.of(value), v.system)
@@ -205,7 +207,7 @@ def _says(number: Number, units: Sequence[Unit], value: float, others: Sequence[
     )
 
 
-def _is_near(number: Number, unit: Unit, base: float, system: str) -> bool:
+def _is_near(number: WrittenNumber, unit: Unit, base: float, system: str) -> bool:
     """Return whether a number in a unit is the value `base`, rounded if the systems differ."""
     gap, size = abs(number.value - (base - unit.zero) / unit.size), abs(number.value)
     if gap <= 1e-6 * max(size, 1.0):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.arithmetic import Equation, equations
 from evals.evaluators.groundedness.bounds import other_bounds
-from evals.evaluators.groundedness.conversions import Known, as_known, wrong_repeats
+from evals.evaluators.groundedness.conversions import KnownAmounts, as_known, wrong_repeats
 from evals.evaluators.groundedness.dates import resolved
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.own_numbers import own_numbers
@@ -125,7 +125,7 @@ def converted(
     text: str,
     passages: Passages,
     rarity: Rarity,
-    known: Known,
+    known: KnownAmounts,
     question: str = "",
 ) -> Sequence[SentenceReading]:
     """Return the readings with each quantity in the unit of the known amount that it equals.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
-from evals.evaluators.groundedness.conversions import Known, amounts_of
+from evals.evaluators.groundedness.conversions import KnownAmounts, amounts_of
 from evals.evaluators.groundedness.features import SentenceReading, converted, matrix, read
 from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
@@ -125,7 +125,7 @@ class SentenceJudge:
         if other is not None:
             tokens = [token for one in other.readings for token in one.sentence.tokens]
             known += amounts_of(tokens, other.text)
-        by = self.passages, self.model.rarity, Known(known), self.question
+        by = self.passages, self.model.rarity, KnownAmounts(known), self.question
         return replace(judged, readings=converted(judged.readings, judged.text, *by))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -64,7 +64,7 @@ _SUFFIX = re.compile(r"(?:st|nd|rd|th)\b")
 _PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
 
 
-class Number(NamedTuple):
+class WrittenNumber(NamedTuple):
     """A number and its place."""
 
     value: float
@@ -78,7 +78,7 @@ class Number(NamedTuple):
 class Quantity:
     """A number, or a range, with its unit."""
 
-    numbers: tuple[Number, ...]
+    numbers: tuple[WrittenNumber, ...]
     """Two for a range."""
     units: tuple[Unit, ...]
     """What its unit may mean; of `6 feet 2 inches`, which is one number, the first unit."""
@@ -147,7 +147,7 @@ def _time_behind(at: int, tokens: Sequence[Token], text: str) -> tuple[int, floa
     return (end, times[0]) if times else None
 
 
-def _number_before(end: int, tokens: Sequence[Token], text: str) -> Number | None:
+def _number_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:
     """Return the number whose words end before a place, such as `2`, `1 1/2` or `half a`."""
     at = end - 1
     if at < 0:
@@ -157,11 +157,13 @@ def _number_before(end: int, tokens: Sequence[Token], text: str) -> Number | Non
     digits = tokens[at].form.stem
     if not _PLAIN.fullmatch(digits) or _is_ordinal(tokens[at], text):
         return None
-    found = Number(float(digits), 0.5 * 10.0 ** -len(digits.partition(".")[2]), range(at, end))
+    found = WrittenNumber(
+        float(digits), 0.5 * 10.0 ** -len(digits.partition(".")[2]), range(at, end)
+    )
     if (upper := _numerator(at, tokens, text)) is not None:
         whole = _whole(at - 1, tokens, text)
         value = upper.value / found.value + (whole.value if whole else 0.0)
-        found = Number(value, 0.0, range(at - 1 if whole is None else at - 2, end))
+        found = WrittenNumber(value, 0.0, range(at - 1 if whole is None else at - 2, end))
     start = found.tokens.start
     if start and tokens[start - 1].form.stem == "minus":
         return found._replace(value=-found.value, tokens=range(start - 1, end))
@@ -173,26 +175,26 @@ def _is_ordinal(token: Token, text: str) -> bool:
     return is_spelled or _SUFFIX.match(text, token.end) is not None
 
 
-def _spelled_before(end: int, tokens: Sequence[Token], text: str) -> Number | None:
+def _spelled_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:
     """Return the number `one`, `half`, `half a` or `2 and a half` that ends before a place."""
     stems = [token.form.stem for token in tokens[max(end - 3, 0) : end]]
     if stems[-1] == "one":
-        return Number(1.0, 0.5, range(end - 1, end))
+        return WrittenNumber(1.0, 0.5, range(end - 1, end))
     if stems[-1] in ("a", "an") and stems[-2:-1] == [_HALF]:
-        return Number(0.5, 0.0, range(end - 2, end))
+        return WrittenNumber(0.5, 0.0, range(end - 2, end))
     if stems[-1] in ("a", "an") and stems[-2:-1] and stems[-2] in _BEFORE_ONE:
-        return Number(1.0, 0.5, range(end - 1, end))
+        return WrittenNumber(1.0, 0.5, range(end - 1, end))
     if stems[-1] != _HALF:
         return None
     before = tokens[end - 4].form if end > 3 and stems[:2] == ["and", "a"] else None
     is_number = before is not None and (before.is_number or before.stem == "one")
     whole = _number_before(end - 3, tokens, text) if is_number else None
     if whole is None:
-        return Number(0.5, 0.0, range(end - 1, end))
-    return Number(whole.value + 0.5, 0.0, range(whole.tokens.start, end))
+        return WrittenNumber(0.5, 0.0, range(end - 1, end))
+    return WrittenNumber(whole.value + 0.5, 0.0, range(whole.tokens.start, end))
 
 
-def _numerator(at: int, tokens: Sequence[Token], text: str) -> Number | None:
+def _numerator(at: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:
     """Return the number above the fraction bar, if the word at a place is the one below it."""
     if not at or not tokens[at - 1].form.is_number or tokens[at].form.stem == "0":
         return None
@@ -202,20 +204,20 @@ def _numerator(at: int, tokens: Sequence[Token], text: str) -> Number | None:
     return _digits(at - 1, tokens)
 
 
-def _whole(at: int, tokens: Sequence[Token], text: str) -> Number | None:
+def _whole(at: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:
     """Return the whole number before a fraction that begins at a place, as in `1 1/2`."""
     if not at or text[tokens[at - 1].end : tokens[at].start].strip(" -"):
         return None
     return _digits(at - 1, tokens)
 
 
-def _digits(at: int, tokens: Sequence[Token]) -> Number | None:
+def _digits(at: int, tokens: Sequence[Token]) -> WrittenNumber | None:
     form = tokens[at].form
     is_whole = form.is_number and form.stem.isdecimal() and _PLAIN.fullmatch(form.stem)
-    return Number(float(form.stem), 0.5, range(at, at + 1)) if is_whole else None
+    return WrittenNumber(float(form.stem), 0.5, range(at, at + 1)) if is_whole else None
 
 
-def _lower_end(at: int, tokens: Sequence[Token], text: str) -> Number | None:
+def _lower_end(at: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:
     """Return the first number of a range whose second begins at a place, as in `5 to 10`."""
     if not at:
         return None
@@ -252,7 +254,7 @@ def _joined(one: Quantity, other: Quantity, tokens: Sequence[Token], text: str) 
     unit = same_kind[0]
     smaller = next(v for v in other.units if v.kind == unit.kind)
     value = whole.value + part.value * smaller.size / unit.size
-    return Quantity((Number(value, 0.0, range(one.start, other.end)),), (unit,), ())
+    return Quantity((WrittenNumber(value, 0.0, range(one.start, other.end)),), (unit,), ())
 
 
 def _units() -> dict[str, tuple[Unit, ...]]:
