@@ -10,9 +10,9 @@ from operator import itemgetter
 
 from evals.evaluators.groundedness.quantities import (
     TEMPERATURE,
-    WrittenNumber,
     Quantity,
     Unit,
+    WrittenNumber,
     quantities,
 )
 from evals.evaluators.groundedness.stemming import stem
