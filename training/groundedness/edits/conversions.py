@@ -7,7 +7,7 @@ from training.groundedness.edits.places import Edit, Source, put
 
 _NUMBER = r"(?<![\d./–-])(?<!\d )(?<!\bto )(?<!\bor )(?<!\band )(?<!\bfeet )(\d{%s}) ?"
 _OTHER_UNITS = {
-    re.compile(_NUMBER % digits + unit): (rate, zero, other)
+    re.compile(_NUMBER % digits + unit + r"(?! ?\()"): (rate, zero, other)
     for digits, unit, rate, zero, other in (
         ("3", r"(?:°|degrees )F(?:ahrenheit)?\b", 5 / 9, 32.0, "°C"),
         ("1,2", r"inch(?:es)?\b(?! \d)", 25.4, 0.0, " mm"),
@@ -19,7 +19,7 @@ _OTHER_UNITS = {
         ("1", r"years\b(?! old)", 12.0, 0.0, " months"),
     )
 }
-"""Rate, zero and name of another unit, by the pattern of a quantity."""
+"""Rate, zero and name of another unit, by the pattern of a quantity without one behind it."""
 _WRONG = (0.5, 0.7, 1.2, 1.4)
 """Factors of a wrong result."""
 
@@ -30,7 +30,7 @@ def converted(source: Source, rng: random.Random) -> Edit | None:
     if found is None:
         return None
     match, number, unit = found
-    other = f"{number:.0f}{unit}"
+    other = _written(number, unit)
     written = rng.choice((f"{match[0]} ({other})", f"{match[0]} (about {other})", other))
     return put(source.answer, match.start(), match.end(), written)
 
@@ -41,8 +41,13 @@ def wrongly_converted(source: Source, rng: random.Random) -> Edit | None:
     if found is None:
         return None
     match, number, unit = found
-    other = f" ({number * rng.choice(_WRONG):.0f}{unit})"
-    return put(source.answer, match.end(), match.end(), other)
+    other = _written(number * rng.choice(_WRONG), unit)
+    return put(source.answer, match.end(), match.end(), f" ({other})")
+
+
+def _written(number: float, unit: str) -> str:
+    """Return a quantity with three significant digits."""
+    return f"{float(f'{number:.3g}'):g}{unit}"
 
 
 def _quantity(text: str, rng: random.Random) -> tuple[re.Match[str], float, str] | None:
