@@ -489,6 +489,7 @@ def test_what_others_say_beside_a_refusal_is_unsupported(score, refusal, claim) 
         ("Sat. and Sun.", "Saturday and Sunday"),
         ("9 in the morning", "9 a.m."),
         ("09:00", "9 AM"),
+        ("$127.1  million in  two  hundred  years", "$127.1 million in two hundred years"),
         ("a $1.5 M house", "a $1.5 million house"),
         ("2,000 sq. ft.", "2,000 square feet"),
         ("it was (-4°C)", "it was (minus 4 °C)"),

@@ -88,6 +88,7 @@ def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None
     at = first
     while at < len(tokens):
         gap = text[tokens[at - 1].end : tokens[at].start] if at > first else ""
+        gap = " " if gap and not gap.strip(" ") else gap
         if len(gap.removeprefix("+")) > 1 or gap == "(":  # no number of thousands is `401(k)`
             break
         word = text[tokens[at].start : tokens[at].end].lower().lstrip("$€£¥₹ ")
