@@ -32,7 +32,8 @@ _WISH = re.compile(
         r"(?: (?:with|on|in|to|for) [\w' ]{1,40})?"
         r"|enjoy(?: (?:it|them|(?:your|the|every) \w+(?: \w+)?))?|(?:happy|merry) \w+(?:ing|s)"
         r"|stay (?:safe|healthy|well|tuned|warm|cool|curious)(?: (?:and|out) [\w ]{1,20})?"
-        r"|take care(?: of yourself)?|cheers|ciao|(?:good)?bye|talk soon|until next time"
+        r"|take care(?: of yourself)?|cheers|ciao|(?:good)?bye|(?:talk|speak|chat) soon"
+        r"|until next time"
         r"|see you (?:next time|soon|later|around)|(?:i wish|wishing) you [\w', ]{1,40}"
         r"|have (?:fun|a good one|an? (?:\w+ )?(?:day|evening|morning|afternoon|night|week|weekend"
         r"|time|trip)(?: ahead)?)|(?:yours )?sincerely|warmly|best|bon appetit|safe travels"
@@ -117,7 +118,11 @@ _BEFORE = re.compile(r"[\W_]*")
 _BEHIND = re.compile(r"[^\w.!?,]*")
 _LETTERS = re.compile(r"[^\W_]+(?:'[^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
-_BEGINNING = re.compile(r"(?<![,;])(?<!\band)(?<!\bor)\s+(?=[A-Z])")
+_BEGINNING = re.compile(r"\s+(?=[A-HJ-Z]|I[a-z])|(?<![,;])(?<!\band)(?<!\bor)\s+(?=I\b)")
+_QUESTION = re.compile(
+    r"(?:would|do|does|shall|should|can|could|may|is|are|was|what|how|any|want|need)\b[^.!?]*\?\s*",
+    re.IGNORECASE,
+)
 _MAX_CHARACTERS = 200
 """Longest courtesy that is looked for after a sentence without a full stop."""
 _ANNOUNCEMENT = re.compile(
@@ -170,14 +175,15 @@ def _bare(text: str, signs: re.Pattern[str]) -> str:
 
 
 def courtesy_behind(text: str, start: int, end: int) -> int | None:
-    """Return where a courtesy begins at a sentence's end without a full stop before it, if any.
+    """Return where a courtesy or a question begins behind a sentence without a full stop, if any.
 
     None if the sentence is nothing but a courtesy.
     """
     if is_courtesy(text[start:end]):
         return None
     for match in _BEGINNING.finditer(text, max(start, end - _MAX_CHARACTERS), end):
-        if is_courtesy(text[match.end() : end]):
+        behind = text[match.end() : end]
+        if is_courtesy(behind) or _QUESTION.fullmatch(behind):
             return match.end()
     return None
 
