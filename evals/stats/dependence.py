@@ -78,11 +78,11 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
 
     Batch means: the series is cut into 50 batches of m, and these are joined in pairs, down to 8 at
     the least, while successive means are correlated (their lag-1 correlation r, with a normal score
-    above 1.28). The ratio is m·s²(means)/s²(values), the largest over the lengths tried and at
-    least 1; if the dependence is proved (p < .001), times 1 + 2r for the correlation that remains
-    between batches. Limits then use Student's t with one degree of freedom fewer than batches. If
-    the dispersion of neither long nor short batches has p < .05 (χ²), the ratio is 1: estimating a
-    dependence that does not exist would cost a tenth of the evidence.
+    above 1.28). The ratio is m·s²(means)/s²(values), the largest over the lengths tried; if the
+    dependence is proved (p < .001), times 1 + 2r for the correlation that remains between batches.
+    It is at least 1 and at most n. Limits then use Student's t with one degree of freedom fewer
+    than batches. If the dispersion of neither long nor short batches has p < .05 (χ²), the ratio is
+    1: estimating a dependence that does not exist would cost a tenth of the evidence.
 
     Values are centred at their stratum's mean, so cohorts that ran one after the other do not count
     as dependence. n < 4, and values that do not vary, give 1.
@@ -105,7 +105,7 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
         found = _batched(centred, variance, found.batches // 2)
         tried.append(found)
     ratio = max(one.joined_ratio if proved else one.ratio for one in tried)
-    return Effect(max(1.0, ratio), found.batches, proved, not found.correlated)
+    return Effect(min(max(1.0, ratio), float(n)), found.batches, proved, not found.correlated)
 
 
 def _dispersion_p(centred: Floats, variance: float, events: float, most: int) -> float:
