@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from evals.evaluators.groundedness.quantities import UNITS
+from evals.evaluators.groundedness.quantities import UNITS, half_step
 from evals.evaluators.groundedness.token import Token
 
 _EQUALS = re.compile(r"[=≈]")
@@ -82,7 +82,7 @@ def _equation(
     if value is None:
         return None
     scale = 0.01 if written.is_share else 1.0
-    step = 0.5 * 10.0 ** -len(result.form.stem.partition(".")[2]) * scale
+    step = half_step(result.form.stem) * scale
     gap, size = abs(value - written.value), max(abs(value), 1e-9)
     near = _APPROXIMATE * size if sign.group() == "≈" else 0.0
     is_right = gap <= max(step, near) * (1 + 1e-9)

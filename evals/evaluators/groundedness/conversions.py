@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
 
@@ -56,18 +57,31 @@ def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
 
 
 class KnownAmounts:
-    """Amounts of the passages, or of another answer, in which equal ones are looked up."""
+    """Amounts of the passages, or of another answer, in which equal ones are looked up.
+
+    They are read when the first one is asked for: most sentences have no quantity.
+    """
 
     def __init__(self, amounts: Iterable[Amount]) -> None:
-        self._exact: dict[tuple[tuple[Unit, ...], float], Amount] = {}
-        for amount in amounts:
-            self._exact.setdefault((amount.units, amount.value), amount)
-        self._sorted: dict[str, list[tuple[float, int, Amount]]] = defaultdict(list)
+        self._amounts = amounts
+
+    @cached_property
+    def _exact(self) -> dict[tuple[tuple[Unit, ...], float], Amount]:
+        found: dict[tuple[tuple[Unit, ...], float], Amount] = {}
+        for amount in self._amounts:
+            found.setdefault((amount.units, amount.value), amount)
+        return found
+
+    @cached_property
+    def _sorted(self) -> dict[str, list[tuple[float, int, Amount]]]:
+        """The amounts of each kind by their value in its base unit, each with its order."""
+        found = defaultdict[str, list[tuple[float, int, Amount]]](list)
         for at, amount in enumerate(self._exact.values()):
             for unit in amount.units:
-                self._sorted[unit.kind].append((unit.of(amount.value), at, amount))
-        for found in self._sorted.values():
-            found.sort(key=itemgetter(0, 1))
+                found[unit.kind].append((unit.of(amount.value), at, amount))
+        for several in found.values():
+            several.sort(key=itemgetter(0, 1))
+        return found
 
     def equal(self, number: WrittenNumber, units: tuple[Unit, ...]) -> Amount | None:
         """Return the first equal amount; `None` if another like number with this unit is known.
@@ -122,7 +136,7 @@ def wrong_repeats(tokens: Sequence[Token], text: str) -> list[str]:
         text[tokens[one.start].start : tokens[other.end - 1].end]
         for one, other in pairwise(quantities(tokens, text))
         if _is_beside(one, other, tokens, text)
-        and text[tokens[other.end - 1].end :].startswith(")")
+        and text.startswith(")", tokens[other.end - 1].end)
         and _are_apart(one, other)
     ]
 
@@ -159,8 +173,10 @@ def _exchanged(
 
 def _repeats(one: Quantity, other: Quantity, tokens: Sequence[Token], text: str) -> bool:
     """Return whether the second quantity is the first one in another unit, written beside it."""
+    if not _is_beside(one, other, tokens, text):
+        return False
     first, second = _or_differences(one.units), _or_differences(other.units)
-    return _is_beside(one, other, tokens, text) and all(
+    return all(
         _says(a, first, b.value, second) or _says(b, second, a.value, first)
         for a, b in zip(one.numbers, other.numbers, strict=True)
     )

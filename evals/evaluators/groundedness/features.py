@@ -110,7 +110,7 @@ def read(
     wrong = [one for one in sums if one.is_wrong]
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
-        _read(text, replace(sentence, tokens=own.without(sentence)), passages, rarity, about, wrong)
+        _read(text, own.without(sentence), passages, rarity, about, wrong)
         if (before := read_before.get(sentence.text)) is None
         else _moved(before, sentence)
         for sentence in sentences

@@ -2,14 +2,15 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
-from evals.evaluators.groundedness.conversions import KnownAmounts, amounts_of
+from evals.evaluators.groundedness.conversions import Amount, KnownAmounts, amounts_of
 from evals.evaluators.groundedness.features import SentenceReading, converted, matrix, read
 from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
@@ -121,10 +122,10 @@ class SentenceJudge:
 
         Quantities that the passages lack are put in the other answer's units.
         """
-        known = list(self.passages.amounts)
+        known: Iterable[Amount] = self.passages.amounts
         if other is not None:
             tokens = [token for one in other.readings for token in one.sentence.tokens]
-            known += amounts_of(tokens, other.text)
+            known = chain(known, amounts_of(tokens, other.text))
         by = self.passages, self.model.rarity, KnownAmounts(known), self.question
         return replace(judged, readings=converted(judged.readings, judged.text, *by))
 

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evals.evaluators.groundedness.arithmetic import Equation
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.question import Question
 from evals.evaluators.groundedness.sentences import Sentence
-from evals.evaluators.groundedness.token import Token
 
 _CONSTANTS = frozenset(["2", "7", "10", "12", "24", "30", "52", "60", "100", "365", "1000"])
 """Numbers that a calculation may use although no passage has them."""
@@ -28,11 +27,15 @@ class OwnNumbers:
     counts: frozenset[str]
     """How many items its list has."""
 
-    def without(self, sentence: Sentence) -> list[Token]:
-        """Return the words of a sentence without these numbers, which claim nothing."""
-        counts = self.counts if _COUNTING.search(sentence.text) else frozenset[str]()
-        own = self.results | counts
-        return [t for t in sentence.tokens if not (t.form.is_number and t.form.stem in own)]
+    def without(self, sentence: Sentence) -> Sentence:
+        """Return a sentence without the words of these numbers, which claim nothing."""
+        own = self.results
+        if self.counts and _COUNTING.search(sentence.text):
+            own |= self.counts
+        if not own:
+            return sentence
+        tokens = [t for t in sentence.tokens if not (t.form.is_number and t.form.stem in own)]
+        return replace(sentence, tokens=tokens)
 
 
 def own_numbers(

@@ -113,6 +113,11 @@ def quantities(tokens: Sequence[Token], text: str) -> list[Quantity]:
     return found
 
 
+def half_step(digits: str) -> float:
+    """Return half of the last written digit's unit: by how much rounding may change a number."""
+    return 0.5 * 10.0 ** -len(digits.partition(".")[2])
+
+
 def _quantity_at(at: int, tokens: Sequence[Token], text: str) -> Quantity | None:
     """Return the quantity whose unit ends at a word; `None` if no number is before it."""
     units, first, end = UNITS[tokens[at].form.stem], at, at + 1
@@ -157,9 +162,7 @@ def _number_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumbe
     digits = tokens[at].form.stem
     if not _PLAIN.fullmatch(digits) or _is_ordinal(tokens[at], text):
         return None
-    found = WrittenNumber(
-        float(digits), 0.5 * 10.0 ** -len(digits.partition(".")[2]), range(at, end)
-    )
+    found = WrittenNumber(float(digits), half_step(digits), range(at, end))
     if (upper := _numerator(at, tokens, text)) is not None:
         whole = _whole(at - 1, tokens, text)
         value = upper.value / found.value + (whole.value if whole else 0.0)

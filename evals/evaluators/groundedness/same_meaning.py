@@ -11,11 +11,10 @@ from evals.evaluators.groundedness.clock_times import HALVES
 from evals.evaluators.groundedness.dates import month_first
 from evals.evaluators.groundedness.equivalents import PAST_FORMS, PHRASES, VERBS
 from evals.evaluators.groundedness.framing import claim
-from evals.evaluators.groundedness.lexicon import DAYS
 from evals.evaluators.groundedness.number_words import fraction
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.tokens import NormalForm, Token, synonyms_of
+from evals.evaluators.groundedness.tokens import DAY_STEMS, NormalForm, Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLER_LIST = "a an the that which who whom also and please then per very"
@@ -44,7 +43,6 @@ _OR_MORE = ["or", "more"]
 _RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
 """Words before a range of numbers, and those within it."""
 _DASHES = frozenset("-–—")
-_DAYS = frozenset(map(stem, DAYS.values()))
 _ENDS = HALVES | frozenset(UNITS)
 """Words behind the first number of a range."""
 _TIMES = stem("times")
@@ -117,7 +115,7 @@ def _with_signs(
         elif (
             before in _DASHES
             and at
-            and _DAYS.issuperset((tokens[at - 1].form.stem, token.form.stem))
+            and DAY_STEMS.issuperset((tokens[at - 1].form.stem, token.form.stem))
         ):
             found[len(kept)] = ("to",)
         elif before == "/" and at and not _is_rate(tokens[at - 1], token):
@@ -173,7 +171,7 @@ def _by_place(tokens: list[Token], at: int) -> Word | None:
         return Word("some", is_past=False, is_fixed=False)
     if form.is_past and form.stem in _NEEDED and at and tokens[at - 1].form.stem in _AS_NEEDED:
         return Word(_NECESSARY, is_past=False, is_fixed=False)
-    is_day_before = at > 0 and tokens[at - 1].form.stem in _DAYS
+    is_day_before = at > 0 and tokens[at - 1].form.stem in DAY_STEMS
     if form.stem == "through" and is_day_before:
         return Word("to", is_past=False, is_fixed=False)
     is_ordinal = form.stem == "second" and not behind_number
@@ -193,7 +191,7 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
         return any(word.stem == "and" for word in before + behind)
-    if stem in ("on", "from") and behind and behind[0].stem in _DAYS:
+    if stem in ("on", "from") and behind and behind[0].stem in DAY_STEMS:
         return True
     if stem in _DETERMINERS:
         return bool(behind) and behind[0].is_content

@@ -28,7 +28,7 @@ from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.verb_forms import in_context
 from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
-__all__ = ["NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
+__all__ = ["DAY_STEMS", "NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
 
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
@@ -75,7 +75,7 @@ _SCALES = {
 _NUMBERED_LIST = "war type part title phase level class chapter section volume act stage grade"
 _NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
 """Words before a roman numeral of one letter."""
-_DAY_STEMS = frozenset(map(stem, DAYS.values()))
+DAY_STEMS = frozenset(map(stem, DAYS.values()))
 _NO_DAYS = frozenset(["Sat", "Sun"])
 """Abbreviations that are days only behind another day, as in `Fri-Sun`, or as a weekend."""
 _WEEKEND = re.compile(r"\bSat\b\.?,?\s?(?:and|or|&|to|through|[-–/])\s?Sun\b")
@@ -178,7 +178,8 @@ def _of_word(
         yield Token(form_of(unit), start, end, is_name=False)
         return
     stem_before = last.form.stem if last and start - last.end <= _NEAR else ""
-    if said := _said(word, stem_before, text[max(start - _AROUND, 0) : end + _AROUND]):
+    around = text[max(start - _AROUND, 0) : end + _AROUND] if word in _NO_DAYS else ""
+    if said := _said(word, stem_before, around):
         yield from (Token(form_of(one), start, end, is_name=word in DAYS) for one in said)
         return
     if word in _FRACTIONS:
@@ -197,11 +198,11 @@ def _of_word(
 def _said(word: str, before: str, around: str) -> list[str]:
     """Return the words for a decade, a weekday or a roman numeral.
 
-    `before` is the stem before the word, `around` the text around it.
+    `before` is the stem before the word, `around` the text around one of `_NO_DAYS`.
     """
     if decade := DECADES.get(word.lower()):
         return [decade, "decade"]
-    is_day = before in _DAY_STEMS or word not in _NO_DAYS
+    is_day = before in DAY_STEMS or word not in _NO_DAYS
     if word in DAYS and (is_day or _WEEKEND.search(around)):
         return [DAYS[word]]
     number = ROMAN.get(word) or (before in _NUMBERED and ROMAN_LETTERS.get(word))
