@@ -1,4 +1,4 @@
-"""Stop the client's process for a quarter of a second while an answer streams.
+"""Stop the client's process while an answer's first quarter of a second streams.
 
 All chunks that arrive meanwhile get one timestamp, so a first token seems later than it was. The
 span must say by how much its times may be late, so that the gate excludes such requests from
@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import scripted_server
-from scripted_server import Route
+from scripted_server import OPENAI, Route
 
 from benchmarks.attacks.findings import Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 STOPPED_S = 0.25
+"""From the first token on, by the server's log."""
 GAP_S = 0.0125
-TTFT_S = 0.1
+TTFT_S = 0.5
+"""Long enough to stop the client between its request and the first token."""
 _CLIENT = """
 import asyncio, json, sys
 from engine_adapter.engines import EngineOpener, Request
@@ -77,10 +79,18 @@ def ask(reader: str, *, stopped_s: float) -> list[tuple[float, float]]:
             for turn in range(2):
                 assert client.stdout.readline() == "asking\n"
                 if turn == 0 and stopped_s:
-                    time.sleep(TTFT_S / 2)
+                    _await(client, server, writes=1)  # the role; the client has sent its request
                     client.send_signal(signal.SIGSTOP)
+                    _await(client, server, writes=2)
                     time.sleep(stopped_s)
                     client.send_signal(signal.SIGCONT)
                 ttft_s, lag_s = json.loads(client.stdout.readline())
                 answered.append((ttft_s, lag_s))
     return answered
+
+
+def _await(client: "subprocess.Popen[str]", server: scripted_server.Server, *, writes: int) -> None:
+    """Wait until the server has begun so many writes of its first answer to the client."""
+    while sum(len(asked.written_s) for asked in server.log() if asked.path == OPENAI) < writes:
+        assert client.poll() is None
+        time.sleep(0.005)
