@@ -195,15 +195,15 @@ def calibrated(raw: Floats, data: Sentences, label: NDArray[np.int64]) -> Calibr
     """Return the calibration at the base rate of real use, with its threshold.
 
     `raw` are the sentences' log-odds. A check's finding is flagged at every threshold. F1 at the
-    base rate has a flat maximum: of the length corrections within 0.5 % of it the greatest is
-    taken, which treats long answers most like short ones; of its thresholds within 1 % the lowest,
-    which finds most.
+    base rate has a flat maximum: of the length corrections within 1 % of it the greatest is taken,
+    which treats long answers most like short ones; of its thresholds within 1 % the lowest, which
+    finds most.
     """
     found = np.zeros(len(label), dtype=np.bool_)
     found[data.answer[np.isfinite(data.excess)]] = True
     tried = [_calibrated(raw, data, label, found, length) for length in LENGTHS]
     best = max(reached.max() for _, reached in tried)
-    chosen, reached = [t for t in tried if t[1].max() >= _NEAR_BEST_LENGTH * best][-1]
+    chosen, reached = [t for t in tried if t[1].max() >= _NEAR_BEST * best][-1]
     near = reached >= _NEAR_BEST * reached.max()
     return replace(chosen, threshold=float(_THRESHOLDS[near][0]))
 
@@ -240,7 +240,6 @@ def f1(flagged: Bools, label: NDArray[np.int64], weight: Floats) -> float:
     return float(2 * hit / (weight[flagged].sum() + weight[label == 1].sum()))
 
 
-_NEAR_BEST_LENGTH = 0.995
 _NEAR_BEST = 0.99
 _THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
 

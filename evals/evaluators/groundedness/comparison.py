@@ -31,7 +31,7 @@ _WEIGHT_OF_SHARED = 0.5
 """Exponent of what both answers share, which must not hide how they differ."""
 _MUTUAL = -0.7
 """Log-odds above the threshold from which the doubt of a pair of sentences is mutual."""
-_UNLIKE = 0.5
+_UNLIKE = 0.68
 """Log-odds by which the doubt of answers that have nothing in common is reduced.
 
 Without it, two supported answers in other words would differ too often.
@@ -131,6 +131,7 @@ def _beside(
     """Judge our answer; `mutual` has the doubt in common with counterparts, in log-odds."""
     common = _common(side.ours, side.theirs, side.found.shared)
     both = max(common.values(), default=0.0)
+    whole = min(side.ours.probability, side.theirs.probability)
     among = max(_differing(side.found))
     sentences, worst, own = list[SentenceJudgement](), 0.0, 0.0
     own_ones = zip(side.ours.readings, side.ours.probabilities.tolist(), strict=True)
@@ -155,9 +156,9 @@ def _beside(
         sentences.append(found)
         worst, own = max(worst, found.probability), max(own, doubt)
     differ = len(sentences) - len(common)
-    shared = (1 - both) ** _WEIGHT_OF_SHARED
+    shared = (1 - _worst_of(len(side.found.shared), both)) ** _WEIGHT_OF_SHARED
     value = shared * (judge.value(_worst_of(among, own)) if differ else 1.0)
-    probability = max(both, _worst_of(among, worst))
+    probability = max(min(both, whole), _worst_of(among, worst))
     return Judgement(probability, value, tuple(sentences), len(common))
 
 
