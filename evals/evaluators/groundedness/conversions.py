@@ -10,12 +10,16 @@ from itertools import pairwise
 from operator import itemgetter
 
 from evals.evaluators.groundedness.quantities import (
+    COUNTED,
+    PARTS,
+    SHARE,
     TEMPERATURE,
     Quantity,
     Unit,
     WrittenNumber,
     quantities,
 )
+from evals.evaluators.groundedness.shares import share_at
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
 
@@ -23,11 +27,18 @@ _HEDGE_LIST = "about approximately approx around roughly nearly almost or equal 
 _HEDGES = frozenset(map(stem, _HEDGE_LIST.split()))
 _SAME = re.compile(r"[(/=≈]|\bor\b|\bequal|\bequivalent", re.IGNORECASE)
 """Between a quantity and the same one in another unit."""
-_NEAR, _ROUNDED, _ROUNDED_DEGREES = 0.015, 0.06, 0.025
-"""Shares by which a converted number may be off: a precise one, a round one, round degrees."""
+_OF = NormalForm("of", is_content=False)
+"""Behind a share that is put for `one in four`."""
+_PERCENT = NormalForm("percent", is_content=False)
+_FRACTION = Unit("fraction", 0.01, "fractions")
+"""Of `half` or `1/2` wherever it stands, in percent; it may not be a share."""
+_NEAR, _ROUNDED, _ROUNDED_LESS = 0.015, 0.06, 0.025
+"""Shares by which a converted number may be off: a precise one, a round one, round degrees
+and percentages."""
 _LEAST_ROUND = 10
+_SAME_SHARE = 0.001
 _DIFFERENCE = "difference of temperature"
-_DEGREES = frozenset([TEMPERATURE, _DIFFERENCE])
+_LESS_ROUNDED = frozenset([TEMPERATURE, _DIFFERENCE, SHARE])
 _APART, _LEAST_APART = 0.1, 3.0
 """Share by which a wrong conversion is off at least, and number of units if it is rounded."""
 _MOST_NEAR = 32
@@ -48,12 +59,15 @@ class Amount:
 
 
 def amounts_of(tokens: Sequence[Token], text: str) -> Iterator[Amount]:
-    """Yield the numbers with a unit of a text, in order; `tokens` are its words."""
+    """Yield the numbers with a unit of a text, then its fractions; `tokens` are its words."""
     for quantity in quantities(tokens, text):
         for at, number in enumerate(quantity.numbers):
             name = quantity.names[min(at, len(quantity.names) - 1)] if quantity.names else range(0)
             forms = (tuple(tokens[n].form for n in words) for words in (number.tokens, name))
             yield Amount(number.value, quantity.units, *forms)
+    for at in range(len(tokens)):
+        if (share := share_at(at, tokens, text)) is not None:
+            yield Amount(share.percent, (_FRACTION,), (), ())
 
 
 class KnownAmounts:
@@ -95,8 +109,19 @@ class KnownAmounts:
         for amount in near.values():
             if amount.units == units and abs(amount.value - number.value) <= reach:
                 return None
-        others = (near[at] for at in sorted(near) if near[at].value != number.value)
+        others = (
+            near[at]
+            for at in sorted(near)
+            if near[at].value != number.value or not set(units) & set(near[at].units)
+        )
         return next((a for a in others if _says(number, units, a.value, a.units)), None)
+
+    def lacks_share(self, percent: float) -> bool:
+        """Return whether shares are known, but no share or fraction of this size."""
+        fractions, least = self._sorted.get(_FRACTION.kind, []), _FRACTION.of(percent) - _SAME_SHARE
+        at = bisect_left(fractions, least, key=itemgetter(0))
+        is_known = at < len(fractions) and fractions[at][0] < least + 2 * _SAME_SHARE
+        return SHARE in self._sorted and not is_known
 
     def _near(self, number: WrittenNumber, unit: Unit) -> Iterator[tuple[int, Amount]]:
         """Yield the nearest amounts of the unit's kind, each with its order."""
@@ -149,6 +174,9 @@ def _instead(
     for number in quantity.numbers:
         amount = known.equal(number, quantity.units)
         if amount is None:
+            is_part = quantity.units in ((PARTS,), (COUNTED,))
+            if is_part and known.lacks_share(number.value):
+                yield from _exchanged(tokens, number.tokens, _in_percent(number.value))
             return
         chosen.append(amount)
     if len({amount.units for amount in chosen}) > 1:
@@ -157,9 +185,16 @@ def _instead(
         return
     for number, amount in zip(quantity.numbers, chosen, strict=True):
         forms = amount.number if quantity.names else amount.number + amount.name
+        if COUNTED in quantity.units and COUNTED not in amount.units:
+            forms += (_OF,)
         yield from _exchanged(tokens, number.tokens, forms)
     for name in quantity.names:
         yield from _exchanged(tokens, name, chosen[0].name)
+
+
+def _in_percent(share: float) -> tuple[NormalForm, ...]:
+    """Return a share in words as a percentage, which counts as a number that nothing explains."""
+    return NormalForm(f"{share:.4g}", is_number=True), _PERCENT, _OF
 
 
 def _exchanged(
@@ -228,10 +263,10 @@ def _is_near(number: WrittenNumber, unit: Unit, base: float, system: str) -> boo
     gap, size = abs(number.value - (base - unit.zero) / unit.size), abs(number.value)
     if gap <= 1e-6 * max(size, 1.0):
         return True
-    is_whole, is_degrees = number.step >= 0.5, unit.kind in _DEGREES
+    is_whole, is_less = number.step >= 0.5, unit.kind in _LESS_ROUNDED
     if unit.system == system:
         return not is_whole and gap <= number.step
     is_round = (2 * number.value) % 5 == 0 or (is_whole and size < _LEAST_ROUND)
-    share = (_ROUNDED_DEGREES if is_degrees or not is_whole else _ROUNDED) if is_round else _NEAR
-    least = number.step if not is_whole or is_degrees or size >= _LEAST_ROUND else 0.0
+    share = (_ROUNDED_LESS if is_less or not is_whole else _ROUNDED) if is_round else _NEAR
+    least = number.step if not is_whole or is_less or size >= _LEAST_ROUND else 0.0
     return gap <= max(least, share * size)

@@ -114,7 +114,7 @@ _ABBREVIATIONS = {
     "dad": "father", "app": "application", "e-mail": "email", "web site": "website",
     "web page": "webpage", "health care": "healthcare", "child care": "childcare",
     "day care": "daycare", "life style": "lifestyle", "time frame": "timeframe",
-    "smart phone": "smartphone", "cell phone": "cellphone", "per cent": "percent",
+    "smart phone": "smartphone", "cell phone": "cellphone",
     "U.S. dollars": "dollars", "US dollars": "dollars", "bucks": "dollars", "Dr.": "doctor",
     "Mt.": "mount", "Saint": "St", "vs.": "versus", "A.D.": "AD", "Ph.D.": "PhD", "ca.": "about",
     "CE": "AD", "BCE": "BC", "e-book": "ebook",

@@ -1,4 +1,4 @@
-"""Find quantities with a unit: `375°F`, `5 to 10 miles`, `1 hour and 30 minutes`, `60 km/h`."""
+"""Find quantities: `375°F`, `5 to 10 miles`, `1 hour and 30 minutes`, `60 km/h`, `one in four`."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.lexicon import ORDINALS
+from evals.evaluators.groundedness.shares import share_at
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Token
 
@@ -27,6 +28,7 @@ class Unit(NamedTuple):
 
 
 _LENGTH, _AREA, _VOLUME, _SPEED, TEMPERATURE = "length", "area", "volume", "speed", "temperature"
+SHARE = "share"
 _METRIC, _CUSTOMARY, _COMMON = "metric", "US customary", "common"
 _SIZES = {
     (_LENGTH, _METRIC): {"meter": 1.0, "kilometer": 1e3, "centimeter": 1e-2, "millimeter": 1e-3},
@@ -49,6 +51,9 @@ _SIZES = {
 """Sizes of units by kind and system, from NIST Handbook 44, Appendix C."""
 _FAHRENHEIT = Unit(TEMPERATURE, 5 / 9, _CUSTOMARY, -32 * 5 / 9)
 _CELSIUS = Unit(TEMPERATURE, 1.0, _METRIC)
+_PERCENT = Unit(SHARE, 0.01, "percent")
+PARTS, COUNTED = Unit(SHARE, 0.01, "parts"), Unit(SHARE, 0.01, "counted")
+"""Of `a quarter of` and `one in four`, whose values are in percent, too."""
 _POWERS = {"square": (_AREA, 2), "cubic": (_VOLUME, 3)}
 RAISED = {stem(word): word for word in _POWERS}
 """Words before a unit of length that make it one of area or volume, by stem."""
@@ -100,9 +105,9 @@ def quantities(tokens: Sequence[Token], text: str) -> list[Quantity]:
     """Return the quantities among the words of a text, in order."""
     found = list[Quantity]()
     for at, token in enumerate(tokens):
-        if token.form.stem not in UNITS:
-            continue
-        one = _quantity_at(at, tokens, text)
+        one = _share_at(at, tokens, text)
+        if one is None and (units := _MEASURES.get(token.form.stem)):
+            one = _quantity_at(at, units, tokens, text)
         if one is None or (found and one.start < found[-1].end):
             continue
         joined = _joined(found[-1], one, tokens, text) if found else None
@@ -113,14 +118,32 @@ def quantities(tokens: Sequence[Token], text: str) -> list[Quantity]:
     return found
 
 
+def _share_at(at: int, tokens: Sequence[Token], text: str) -> Quantity | None:
+    """Return the share that ends at a word, or a part of a unit, such as `a quarter of an hour`."""
+    if (share := share_at(at, tokens, text)) is None:
+        return None
+    number = WrittenNumber(share.percent, 0.0, range(share.start, share.end))
+    behind = [token.form.stem for token in tokens[share.end : share.end + 3]]
+    if share.is_counted:  # `1 in 4 minutes` is no share
+        return None if behind and behind[0] in UNITS else Quantity((number,), (COUNTED,), ())
+    if behind[:1] not in (["of"], ["the"]):
+        return None
+    if len(behind) < 3 or behind[1] not in ("a", "an") or behind[2] not in UNITS:
+        return Quantity((number,), (PARTS,), ())
+    part = WrittenNumber(share.percent / 100, 0.0, range(share.start, share.end + 2))
+    return Quantity((part,), UNITS[behind[2]], (range(share.end + 2, share.end + 3),))
+
+
 def half_step(digits: str) -> float:
     """Return half of the last written digit's unit: by how much rounding may change a number."""
     return 0.5 * 10.0 ** -len(digits.partition(".")[2])
 
 
-def _quantity_at(at: int, tokens: Sequence[Token], text: str) -> Quantity | None:
+def _quantity_at(
+    at: int, units: tuple[Unit, ...], tokens: Sequence[Token], text: str
+) -> Quantity | None:
     """Return the quantity whose unit ends at a word; `None` if no number is before it."""
-    units, first, end = UNITS[tokens[at].form.stem], at, at + 1
+    first, end = at, at + 1
     if at and (word := RAISED.get(tokens[at - 1].form.stem)):
         units, first = _raised(units, *_POWERS[word]), at - 1
     elif units[0].kind == _LENGTH and (time := _time_behind(at, tokens, text)):
@@ -276,3 +299,4 @@ def _units() -> dict[str, tuple[Unit, ...]]:
 
 UNITS = _units()
 """What each unit may mean, by the stem of its name."""
+_MEASURES = UNITS | {stem("percent"): (_PERCENT,)}

@@ -66,12 +66,14 @@ _WITH_IS = frozenset(
 _NUMBERS = NUMBER_WORDS | ORDINALS
 _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent") | {"&": "and"}
 _CURRENCIES = frozenset(CURRENCIES.values())
-_DEGREE = stem("degree")
-_SCALES = {
-    "f": "fahrenheit", "fahrenheit": "fahrenheit",
-    "c": "celsius", "celsius": "celsius", "centigrade": "celsius",
+_LONG_UNITS = {
+    stem("degree"): {
+        "f": "fahrenheit", "fahrenheit": "fahrenheit",
+        "c": "celsius", "celsius": "celsius", "centigrade": "celsius",
+    },
+    "per": {"cent": "percent"},
 }  # fmt: skip
-"""Scales of degrees, by what is behind `degrees`."""
+"""Units of two words, by the stem of the first and the second."""
 _NUMBERED_LIST = "war type part title phase level class chapter section volume act stage grade"
 _NUMBERED = frozenset(map(stem, _NUMBERED_LIST.split()))
 """Words before a roman numeral of one letter."""
@@ -107,18 +109,19 @@ def tokens_of(text: str) -> list[Token]:
         else:
             found += _of_word(word, start, end, text, before, found[-1] if found else None)
         before = end
-    joined = number_words.joined(_with_degrees(found, text), text)
+    joined = number_words.joined(_with_long_units(found, text), text)
     return in_context(_with_cents(_with_currencies_behind(joined)))
 
 
-def _with_degrees(tokens: list[Token], text: str) -> list[Token]:
-    """Join `degrees Fahrenheit` and `degrees F` to one unit, as in `°F`."""
+def _with_long_units(tokens: list[Token], text: str) -> list[Token]:
+    """Join `degrees Fahrenheit` and `degrees F` to one unit, as in `°F`, and `per cent`."""
     found = list[Token]()
     for token in tokens:
-        scale = _SCALES.get(text[token.start : token.end].lower())
         last = found[-1] if found else None
-        if scale and last and last.form.stem == _DEGREE and text[last.end : token.start].isspace():
-            found[-1] = Token(form_of(scale), last.start, token.end, is_name=False)
+        units = _LONG_UNITS.get(last.form.stem, {}) if last else {}
+        unit = units.get(text[token.start : token.end].lower()) if units else None
+        if last and unit and text[last.end : token.start].isspace():
+            found[-1] = Token(form_of(unit), last.start, token.end, is_name=False)
         else:
             found.append(token)
     return found
