@@ -44,9 +44,9 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     A sentence that both answers share gets the same probability in both, and that probability is
     not sharpened. Sentences that differ are each judged beside their counterpart. The other answer
     only shows where to look; support comes from the passages alone. Swapping the answers swaps the
-    judgements. Quantities are compared in the passages' units, or in one answer's. Of two
-    counterparts, the doubt that both raise is left out of the scores. Answers without shared
-    sentences or counterparts are judged separately, with less doubt.
+    judgements. Quantities are compared in the passages' units, or in one answer's, and acronyms are
+    taken for their names. Of two counterparts, the doubt that both raise is left out of the scores.
+    Answers without shared sentences or counterparts are judged separately, with less doubt.
     """
     if other < one:  # a fixed order, so that swapped arguments give swapped results
         second, first = judge_beside(other, one, judge)
@@ -55,8 +55,9 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     theirs = judge.sentences(other, () if ours is None else ours.readings)
     if ours is None or theirs is None:
         return judge_alone(ours, judge), judge_alone(theirs, judge)
-    ours = judge.converted(ours)
-    theirs = judge.converted(theirs, ours)
+    acronyms = judge.acronyms(ours, theirs)
+    ours = judge.converted(ours, acronyms)
+    theirs = judge.converted(theirs, acronyms, ours)
     one_side, other_side = _keys(ours), _keys(theirs)
     found = match_sentences(one_side, other_side)
     if not found.shared and not found.pairs:

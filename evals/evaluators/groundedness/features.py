@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.acronyms import Acronyms, as_put
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.arithmetic import Equation, equations
 from evals.evaluators.groundedness.bounds import other_bounds
@@ -126,15 +127,19 @@ def converted(
     passages: Passages,
     rarity: Rarity,
     known: KnownAmounts,
+    acronyms: Acronyms,
     question: str = "",
 ) -> Sequence[SentenceReading]:
     """Return the readings with each quantity in the unit of the known amount that it equals.
 
-    What repeats a quantity in another unit is left out, as in `375°F (190°C)`.
+    What repeats a quantity in another unit is left out, as in `375°F (190°C)`. Of a
+    known acronym and its name, one is put for both.
     """
-    sentences = [
-        replace(r.sentence, tokens=as_known(r.sentence.tokens, text, known)) for r in readings
-    ]
+
+    def words(sentence: Sentence) -> list[Token]:
+        return as_put(as_known(sentence.tokens, text, known), text, acronyms)
+
+    sentences = [replace(r.sentence, tokens=words(r.sentence)) for r in readings]
     if all(s.tokens == r.sentence.tokens for s, r in zip(sentences, readings, strict=True)):
         return readings
     found = read(text, sentences, passages, rarity, question=question)

@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.acronyms import Acronyms, acronyms_of, as_held
 from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.conversions import Amount, KnownAmounts, amounts_of
 from evals.evaluators.groundedness.features import SentenceReading, converted, matrix, read
@@ -117,16 +118,25 @@ class SentenceJudge:
         probability = float(self.calibration.probability(whole)[0])
         return JudgedAnswer(text, readings, self.calibration.alone(odds), probability)
 
-    def converted(self, judged: JudgedAnswer, other: JudgedAnswer | None = None) -> JudgedAnswer:
+    def acronyms(self, *answers: JudgedAnswer) -> Acronyms:
+        """Return the acronyms that the passages or these answers define and the passages hold."""
+        tokens = ([token for r in each.readings for token in r.sentence.tokens] for each in answers)
+        theirs = (acronyms_of(t, each.text) for t, each in zip(tokens, answers, strict=True))
+        return as_held((self.passages.acronyms, *theirs), self.passages.ids)
+
+    def converted(
+        self, judged: JudgedAnswer, acronyms: Acronyms, other: JudgedAnswer | None = None
+    ) -> JudgedAnswer:
         """Return the answer with its quantities in the passages' units; judged as before.
 
-        Quantities that the passages lack are put in the other answer's units.
+        Quantities that the passages lack are put in the other answer's units. Of a known
+        acronym and its name, one is put for both.
         """
         known: Iterable[Amount] = self.passages.amounts
         if other is not None:
             tokens = [token for one in other.readings for token in one.sentence.tokens]
             known = chain(known, amounts_of(tokens, other.text))
-        by = self.passages, self.model.rarity, KnownAmounts(known), self.question
+        by = self.passages, self.model.rarity, KnownAmounts(known), acronyms, self.question
         return replace(judged, readings=converted(judged.readings, judged.text, *by))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

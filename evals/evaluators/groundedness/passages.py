@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import number_words
+from evals.evaluators.groundedness.acronyms import Acronym, acronyms_of
 from evals.evaluators.groundedness.conversions import Amount, amounts_of
 from evals.evaluators.groundedness.dates import dates_of
 from evals.evaluators.groundedness.stemming import stem
@@ -48,6 +49,8 @@ class Passages:
         self._labels: list[tuple[int, int]] = []
         self.amounts: list[Amount] = []
         """Their numbers with a unit."""
+        self.acronyms: dict[str, Acronym] = {}
+        """The acronyms that they define."""
         self.pieces: list[PassageSpan] = []
         """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
@@ -145,6 +148,7 @@ class Passages:
         """Add a text; one that contains numbered passages is added as several passages."""
         tokens = tokens_of(text)
         self.amounts += amounts_of(tokens, text)
+        self.acronyms = acronyms_of(tokens, text) | self.acronyms
         marked = 0
         for label, begin, end in _pieces(text, number):
             self.pieces.append(PassageSpan(number - 1, marked, end))
