@@ -41,6 +41,7 @@ def fall(generation_of: Callable[..., Generation]) -> Callable[[str, str], float
     ("answer", "same"),
     [
         (ADULTS, "About 25 per cent of adults sleep badly."),
+        (ADULTS, "About 25 per-cent of adults sleep badly."),
         (ADULTS, "About a quarter of adults sleep badly."),
         (ADULTS, "About one-fourth of adults sleep badly."),
         (ADULTS, "About one in four adults sleep badly."),

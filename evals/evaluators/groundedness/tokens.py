@@ -120,7 +120,7 @@ def _with_long_units(tokens: list[Token], text: str) -> list[Token]:
         last = found[-1] if found else None
         units = _LONG_UNITS.get(last.form.stem, {}) if last else {}
         unit = units.get(text[token.start : token.end].lower()) if units else None
-        if last and unit and text[last.end : token.start].isspace():
+        if last and unit and text[last.end : token.start].strip() in ("", "-"):
             found[-1] = Token(form_of(unit), last.start, token.end, is_name=False)
         else:
             found.append(token)

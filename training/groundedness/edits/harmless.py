@@ -3,6 +3,7 @@
 import random
 import re
 
+from training.groundedness.edits import acronyms
 from training.groundedness.edits.conversions import converted
 from training.groundedness.edits.places import (
     Edit,
@@ -302,6 +303,7 @@ HELD_OUT: dict[str, Rule] = {
         ),
     ),
     "converted quantity": converted,
+    "acronym": acronyms.rewritten,
     "blanks and apostrophes": one_of(
         _rewritten(" ", "  "), _rewritten(" ", "\u00a0"), _rewritten("\n", "\r\n"),
         _rewritten("'", "’"),
