@@ -14,6 +14,8 @@ _SMALL = frozenset(["of", "and", "the", "for", "in", "to", "on", "a", "an", "de"
 """Words of a name that may have no letter in its acronym."""
 _MOST_SMALL = 2
 """Most of them in a row."""
+_LONGEST = 200
+"""Most characters of a name in parentheses."""
 
 
 class Acronym(NamedTuple):
@@ -140,7 +142,7 @@ def _name_before(end: int, letters: str, tokens: Sequence[Token], text: str) -> 
 
 def _name_behind(short: int, letters: str, tokens: Sequence[Token], text: str) -> range | None:
     """Return the places of the name in parentheses with these initials behind an acronym."""
-    close = text.find(")", tokens[short].end)
+    close = text.find(")", tokens[short].end, tokens[short].end + _LONGEST)
     end = next((n for n in range(short + 1, len(tokens)) if tokens[n].start > close), len(tokens))
     name = _name_before(end, letters, tokens, text) if close > 0 and end > short + 1 else None
     return name if name is not None and name.start == short + 1 else None
