@@ -88,6 +88,13 @@ def test_another_share_costs_much(
     assert fall(answer, wrong) >= 0.5
 
 
+@pytest.mark.parametrize("part", ["quarter", "half"])
+def test_which_part_is_meant_is_no_share(part: str, fall: Callable[[str, str], float]) -> None:
+    """Also beside a share that the passages have."""
+    says = f"Sales rose by 20% in the first {part} of the year."
+    assert abs(fall(says, says.replace("first", "1st"))) <= 0.02
+
+
 def test_a_share_in_minutes(fall: Callable[[str, str], float]) -> None:
     """`three quarters of an hour` is 45 minutes."""
     lesson = "The lesson takes three quarters of an hour."
@@ -100,6 +107,7 @@ def test_a_share_in_minutes(fall: Callable[[str, str], float]) -> None:
     [
         ("a third of the votes, two-thirds, 3/4 or half", [100 / 3, 200 / 3, 75.0, 50.0]),
         ("one in every ten, 3 out of 5 and 1 in 10,000", [10.0, 60.0, 0.01]),
+        ("the 1st quarter of the year, the second half of it, the last third", []),
         ("the third quarter of 2006, May 12 in 2019, (Passage 1)\n* In 1985, 5/3, 0/2", []),
         ("two quarts, 4 in 3, the fifth, in 4", []),
     ],

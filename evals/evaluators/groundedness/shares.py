@@ -1,5 +1,6 @@
 """Find shares of a whole in words: `a quarter`, `half`, `2/3`, `one in four`."""
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,6 +17,8 @@ _PARTS = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
 }
 """Number of parts of a whole by the name of one."""
 _PART_STEMS = frozenset(map(stem, _PARTS)) | frozenset(map(str, _PARTS.values()))
+_WHICH = ORDINALS.keys() | {"first", "second", "last", "next", "other", "latter", "former"}
+_SUFFIX = re.compile(r"(?:st|nd|rd|th)\b")
 _IN = frozenset(["in", "of"])
 _EVERY = frozenset([stem("every"), stem("each")])
 _MOST_COUNTED = 100
@@ -44,16 +47,22 @@ def share_at(at: int, tokens: Sequence[Token], text: str) -> Share | None:
 def _of_parts(at: int, tokens: Sequence[Token], text: str) -> Share | None:
     """Return `a quarter`, `2 thirds`, `half` or `2/3`."""
     token, before = tokens[at], tokens[at - 1] if at else None
+    if before is not None and _says_which(before, text):
+        return None
     parts = _PARTS.get(text[token.start : token.end].lower())
-    number = None
-    if before is not None and text[before.start : before.end].lower() not in ORDINALS:
-        number = _number(before)
+    number = None if before is None else _number(before)
     if parts is None:
         is_fraction = before is not None and text[before.end : token.start] in ("/", "⁄")
         parts = _number(token) if is_fraction else None
     elif number is None and parts == _PARTS["half"]:
         return Share(50.0, at, at + 1, is_counted=False)
     return _share(number, parts, at - 1, at + 1, is_counted=False)
+
+
+def _says_which(token: Token, text: str) -> bool:
+    """Return whether a word says which part is meant, as in `the 1st quarter of the year`."""
+    is_word = text[token.start : token.end].lower() in _WHICH
+    return is_word or _SUFFIX.match(text, token.end) is not None
 
 
 def _of_number(at: int, tokens: Sequence[Token], text: str) -> Share | None:
