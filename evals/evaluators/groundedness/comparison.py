@@ -132,6 +132,7 @@ def _beside(
     """Judge our answer; `mutual` has the doubt in common with counterparts, in log-odds."""
     common = _common(side.ours, side.theirs, side.found.shared)
     both = max(common.values(), default=0.0)
+    # As a whole answer a sentence seems more doubtful than the long answer that it is part of.
     whole = min(side.ours.probability, side.theirs.probability)
     among = max(_differing(side.found))
     sentences, worst, own = list[SentenceJudgement](), 0.0, 0.0

@@ -17,6 +17,7 @@ from evals.evaluators.groundedness.language import is_foreign
 from evals.evaluators.groundedness.model import Calibration, Model, shipped
 from evals.evaluators.groundedness.passages import Passages, PassageSpan
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
+from evals.evaluators.groundedness.token import Token
 
 MAX_ANSWER_CHARACTERS = 50_000
 """Only this many characters at an answer's beginning are judged."""
@@ -84,6 +85,11 @@ class JudgedAnswer:
     probability: float
     """The whole answer's."""
 
+    @property
+    def tokens(self) -> list[Token]:
+        """The words of its sentences."""
+        return [token for reading in self.readings for token in reading.sentence.tokens]
+
 
 Odds = Callable[[str, Sequence[SentenceReading]], NDArray[np.float64]]
 """Maps an answer and its sentences' readings to the sentences' log-odds of being unsupported."""
@@ -120,8 +126,7 @@ class SentenceJudge:
 
     def acronyms(self, *answers: JudgedAnswer) -> Acronyms:
         """Return the acronyms that the passages or these answers define and the passages hold."""
-        tokens = ([token for r in each.readings for token in r.sentence.tokens] for each in answers)
-        theirs = (acronyms_of(t, each.text) for t, each in zip(tokens, answers, strict=True))
+        theirs = (acronyms_of(each.tokens, each.text) for each in answers)
         return as_held((self.passages.acronyms, *theirs), self.passages.ids)
 
     def converted(
@@ -134,8 +139,7 @@ class SentenceJudge:
         """
         known: Iterable[Amount] = self.passages.amounts
         if other is not None:
-            tokens = [token for one in other.readings for token in one.sentence.tokens]
-            known = chain(known, amounts_of(tokens, other.text))
+            known = chain(known, amounts_of(other.tokens, other.text))
         by = self.passages, self.model.rarity, KnownAmounts(known), acronyms, self.question
         return replace(judged, readings=converted(judged.readings, judged.text, *by))
 
