@@ -13,8 +13,9 @@ import pytest
 from collector.client import Client
 from collector.client.otlp_json import traces
 from collector.columns import Table
-from collector.contract import Arm, Content, Generation
+from collector.contract import Arm, Content, Generation, Score
 from demo.collector_process import running
+from evals.evaluators import Groundedness
 from evals.evidence import pairs_table
 from evals.evidence.columns import Evidence
 
@@ -64,6 +65,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
 }
 
 Side = Mapping[str, Any]
+ScorePair = Callable[[str, str, tuple[str, ...]], tuple[Score, Score]]
 Row = Mapping[str, Any]
 
 
@@ -203,6 +205,25 @@ def url(tmp_path: Path) -> Iterator[str]:
     """Serve a collector that keeps content, in a process of its own."""
     with running(tmp_path / "draftgate.db", tmp_path / "log") as served:
         yield served
+
+
+@pytest.fixture
+def scores_beside(generation_of: Callable[..., Generation]) -> ScorePair:
+    """Give a function that scores two answers on some passages beside each other."""
+
+    def pair(one: str, other: str, context: tuple[str, ...]) -> tuple[Score, Score]:
+        first, second = (
+            generation_of(n, text, context=context) for n, text in enumerate((one, other), 1)
+        )
+        found = (
+            Groundedness().score_beside(first, second),
+            Groundedness().score_beside(second, first),
+        )
+        assert found[0] is not None
+        assert found[1] is not None
+        return found[0], found[1]
+
+    return pair
 
 
 @pytest.fixture

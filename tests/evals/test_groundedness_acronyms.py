@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from collector.contract import Generation
-from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.acronyms import acronyms_of, as_held, as_put
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -22,15 +20,11 @@ LLC = "A limited liability company (LLC) pays no corporate tax."
 
 
 @pytest.fixture
-def fall(generation_of: Callable[..., Generation]) -> Callable[[str, str], float]:
+def fall(scores_beside) -> Callable[[str, str], float]:
     """Give a function that returns how far a score falls from the first answer to the second."""
 
     def between(one: str, other: str) -> float:
-        answers = [generation_of(n, text, context=PASSAGES) for n, text in enumerate((one, other))]
-        first = Groundedness().score_beside(*answers)
-        second = Groundedness().score_beside(*answers[::-1])
-        assert first is not None
-        assert second is not None
+        first, second = scores_beside(one, other, PASSAGES)
         return first.value - second.value
 
     return between

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.contract import Generation, Score
+from collector.contract import Score
 from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.arithmetic import equations
 from evals.evaluators.groundedness.conversions import KnownAmounts, amounts_of, as_known
@@ -22,27 +22,13 @@ water bill is $40 a month. The contract lasts 24 months. Take a tablet every 6 h
 sheet is 8 inches wide. The tank holds 20 liters. A bus takes an hour. The floor has 200 square
 feet. Rides cost 50 cents.""",
 )
-GenerationOf = Callable[..., Generation]
 ScorePair = Callable[[str, str], tuple[Score, Score]]
 
 
 @pytest.fixture
-def scores(generation_of: GenerationOf) -> ScorePair:
+def scores(scores_beside) -> ScorePair:
     """Give a function that scores two answers beside each other."""
-
-    def pair(one: str, other: str) -> tuple[Score, Score]:
-        first, second = (
-            generation_of(n, text, context=PASSAGES) for n, text in enumerate((one, other), 1)
-        )
-        found = (
-            Groundedness().score_beside(first, second),
-            Groundedness().score_beside(second, first),
-        )
-        assert found[0] is not None
-        assert found[1] is not None
-        return found[0], found[1]
-
-    return pair
+    return lambda one, other: scores_beside(one, other, PASSAGES)
 
 
 @pytest.mark.parametrize(

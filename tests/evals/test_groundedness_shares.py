@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from collector.contract import Generation
-from evals.evaluators import Groundedness
 from evals.evaluators.groundedness.shares import share_at
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -19,7 +17,7 @@ DRIVERS = "Three out of four drivers stop."
 
 
 @pytest.fixture
-def fall(generation_of: Callable[..., Generation]) -> Callable[[str, str], float]:
+def fall(scores_beside) -> Callable[[str, str], float]:
     """Give a function that returns how far a score falls from the first answer to the second.
 
     The passages say what the first does.
@@ -27,11 +25,7 @@ def fall(generation_of: Callable[..., Generation]) -> Callable[[str, str], float
 
     def between(one: str, other: str) -> float:
         said = SAYS.format(one[0].lower() + one[1:])
-        answers = [generation_of(n, a, context=(said, OTHER)) for n, a in enumerate((one, other))]
-        first = Groundedness().score_beside(*answers)
-        second = Groundedness().score_beside(*answers[::-1])
-        assert first is not None
-        assert second is not None
+        first, second = scores_beside(one, other, (said, OTHER))
         return first.value - second.value
 
     return between
