@@ -84,18 +84,19 @@ def as_put(tokens: Sequence[Token], text: str, known: Acronyms) -> list[Token]:
     stems = [token.form.stem for token in tokens]
     words, at = list[Token](), 0
     while at < len(tokens):
-        token, acronym = tokens[at], known.get(_written(tokens[at], text))
-        parts = (tuple(stems[at : at + length]) for length in lengths)
-        held = next((part for part in parts if part in by_name), ())
+        token, length = tokens[at], 1
+        acronym = known.get(_written(token, text))
+        parts = (tuple(stems[at : at + each]) for each in lengths)
         if at in left_out:
-            held = ()
+            pass
         elif acronym is not None and not acronym.is_put:
             words += (token._replace(form=form) for form in acronym.name)
-        elif held:
-            words.append(token._replace(form=by_name[held], end=tokens[at + len(held) - 1].end))
+        elif held := next((part for part in parts if part in by_name), ()):
+            length = len(held)
+            words.append(token._replace(form=by_name[held], end=tokens[at + length - 1].end))
         else:
             words.append(token)
-        at += max(len(held), 1)
+        at += length
     return words
 
 

@@ -4,14 +4,15 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import chain, pairwise
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import number_words
-from evals.evaluators.groundedness.acronyms import Acronym, acronyms_of
+from evals.evaluators.groundedness.acronyms import Acronyms, acronyms_of
 from evals.evaluators.groundedness.conversions import Amount, amounts_of
 from evals.evaluators.groundedness.dates import dates_of
 from evals.evaluators.groundedness.stemming import stem
@@ -47,10 +48,8 @@ class Passages:
         self._starts: list[int] = []
         self._texts_of: list[int] = []
         self._labels: list[tuple[int, int]] = []
-        self.amounts: list[Amount] = []
-        """Their numbers with a unit."""
-        self.acronyms: dict[str, Acronym] = {}
-        """The acronyms that they define."""
+        self._words: list[tuple[list[Token], str]] = []
+        """Each text's words, and the text."""
         self.pieces: list[PassageSpan] = []
         """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
@@ -113,6 +112,16 @@ class Passages:
                 return ids[-1]
         return -1
 
+    @cached_property
+    def amounts(self) -> Sequence[Amount]:
+        """Their numbers with a unit, and their fractions; only pairs of answers need them."""
+        return [amount for words in self._words for amount in amounts_of(*words)]
+
+    @cached_property
+    def acronyms(self) -> Acronyms:
+        """Those that they define; of two names for one, the first."""
+        return dict(chain.from_iterable(acronyms_of(*words).items() for words in self._words[::-1]))
+
     @property
     def is_empty(self) -> bool:
         """Whether the passages contain no words."""
@@ -147,8 +156,7 @@ class Passages:
     def _append(self, number: int, text: str) -> None:
         """Add a text; one that contains numbered passages is added as several passages."""
         tokens = tokens_of(text)
-        self.amounts += amounts_of(tokens, text)
-        self.acronyms = acronyms_of(tokens, text) | self.acronyms
+        self._words.append((tokens, text))
         marked = 0
         for label, begin, end in _pieces(text, number):
             self.pieces.append(PassageSpan(number - 1, marked, end))

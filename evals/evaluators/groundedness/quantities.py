@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from evals.evaluators.groundedness.lexicon import ORDINALS
-from evals.evaluators.groundedness.shares import share_at
+from evals.evaluators.groundedness.shares import is_ordinal, share_at
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Token
 
@@ -65,7 +64,6 @@ _HALF = stem("half")
 _BEFORE_ONE_LIST = "for in within about after over than least take takes took last lasts lasted"
 _BEFORE_ONE = frozenset(map(stem, _BEFORE_ONE_LIST.split()))
 """Words before `a` that is 1, as in `takes an hour`."""
-_SUFFIX = re.compile(r"(?:st|nd|rd|th)\b")
 _PLAIN = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
 
 
@@ -183,7 +181,7 @@ def _number_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumbe
     if not tokens[at].form.is_number:
         return _spelled_before(end, tokens, text)
     digits = tokens[at].form.stem
-    if not _PLAIN.fullmatch(digits) or _is_ordinal(tokens[at], text):
+    if not _PLAIN.fullmatch(digits) or is_ordinal(tokens[at], text):
         return None
     found = WrittenNumber(float(digits), half_step(digits), range(at, end))
     if (upper := _numerator(at, tokens, text)) is not None:
@@ -194,11 +192,6 @@ def _number_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumbe
     if start and tokens[start - 1].form.stem == "minus":
         return found._replace(value=-found.value, tokens=range(start - 1, end))
     return found
-
-
-def _is_ordinal(token: Token, text: str) -> bool:
-    is_spelled = text[token.start : token.end].lower() in ORDINALS
-    return is_spelled or _SUFFIX.match(text, token.end) is not None
 
 
 def _spelled_before(end: int, tokens: Sequence[Token], text: str) -> WrittenNumber | None:

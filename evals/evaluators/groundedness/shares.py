@@ -17,7 +17,7 @@ _PARTS = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
 }
 """Number of parts of a whole by the name of one."""
 _PART_STEMS = frozenset(map(stem, _PARTS)) | frozenset(map(str, _PARTS.values()))
-_WHICH = ORDINALS.keys() | {"first", "second", "last", "next", "other", "latter", "former"}
+_WHICH = frozenset(["first", "second", "last", "next", "other", "latter", "former"])
 _SUFFIX = re.compile(r"(?:st|nd|rd|th)\b")
 _IN = frozenset(["in", "of"])
 _EVERY = frozenset([stem("every"), stem("each")])
@@ -61,8 +61,13 @@ def _of_parts(at: int, tokens: Sequence[Token], text: str) -> Share | None:
 
 def _says_which(token: Token, text: str) -> bool:
     """Return whether a word says which part is meant, as in `the 1st quarter of the year`."""
-    is_word = text[token.start : token.end].lower() in _WHICH
-    return is_word or _SUFFIX.match(text, token.end) is not None
+    return text[token.start : token.end].lower() in _WHICH or is_ordinal(token, text)
+
+
+def is_ordinal(token: Token, text: str) -> bool:
+    """Return whether a number is written as `third` or `3rd`."""
+    is_spelled = text[token.start : token.end].lower() in ORDINALS
+    return is_spelled or _SUFFIX.match(text, token.end) is not None
 
 
 def _of_number(at: int, tokens: Sequence[Token], text: str) -> Share | None:

@@ -14,10 +14,9 @@ _SMALL = frozenset(["of", "and", "for", "the"])
 def rewritten(source: Source, rng: random.Random) -> Edit | None:
     """Give only the name or only its acronym, or the acronym first."""
     match = a_match(_WITH_ACRONYM, source.answer, rng)
-    name = None if match is None else _name(match[1].strip(), match[2])
-    if match is None or name is None:
+    if match is None or (name := _name(match[1].strip(), match[2])) is None:
         return None
-    start = match.end(1) - len(match[1]) + match[1].rindex(name)
+    start = match.start(1) + match[1].rindex(name)
     written = rng.choice((name, match[2], f"{match[2]} ({name})"))
     return put(source.answer, start, match.end(), written)
 
