@@ -403,10 +403,9 @@ def test_trailers_without_end_are_refused(serving: Serving) -> None:
 
 def test_requests_behind_one_another_are_bounded(serving: Serving) -> None:
     """A peer that sends a thousand and reads nothing is disconnected."""
-    with serving.socket() as bare:
-        with contextlib.suppress(ConnectionError):
-            bare.sendall(head("/when-told", "Content-Length: 0") * 1000)
-            assert bare.recv(1) == b""
+    with serving.socket() as bare, contextlib.suppress(ConnectionError):
+        bare.sendall(head("/when-told", "Content-Length: 0") * 1000)
+        assert bare.recv(1) == b""
 
 
 @pytest.fixture
@@ -423,10 +422,9 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_whoever_falls_silent_is_disconnected(serving: Serving, sent: bytes) -> None:
     """Wherever that is in a request; half a head is answered 408."""
-    with serving.socket() as bare:
-        with contextlib.suppress(ConnectionError):
-            bare.sendall(sent)
-            assert status_of(bare) in (b"", b"HTTP/1.1 408 Request Timeout")
+    with serving.socket() as bare, contextlib.suppress(ConnectionError):
+        bare.sendall(sent)
+        assert status_of(bare) in (b"", b"HTTP/1.1 408 Request Timeout")
     until(lambda: serving.held.count == 0)
 
 
