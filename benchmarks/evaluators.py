@@ -176,7 +176,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of *.jsonl.gz")
     parser.add_argument("--only", nargs="*", help="names of files, without .jsonl.gz")
     parser.add_argument(
-        "--rollouts", type=int, default=200, help="rollouts per row of the gate's power"
+        "--rollouts", type=int, default=200, help="rollouts per row; 0 judges no pairs"
     )
     parser.add_argument(
         "--memory", type=int, default=0, help="answers over which to measure memory"
@@ -213,7 +213,7 @@ def main() -> None:
         name = file.name.removesuffix(".jsonl.gz")
         if args.only and name not in args.only:
             continue
-        found = judged(file, args.out_of_fold)
+        found = judged(file, args.out_of_fold, pairs=args.rollouts > 0)
         if args.folds and found.how == "out of fold":
             found = of_folds(found, args.folds)
         accuracies = [accuracy(found, embed)]

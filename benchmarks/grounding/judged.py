@@ -60,29 +60,32 @@ def files(folder: Path) -> list[Path]:
     return [file for file in sorted(folder.glob("*.jsonl.gz")) if load(file)]
 
 
-def judged(file: Path, kept: Path | None = None) -> JudgedFile:
+def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> JudgedFile:
     """Judge a file with the shipped model, or out of fold if its answers trained that one.
 
-    `kept` is the training's `--out-of-fold` output.
+    `kept` is the training's `--out-of-fold` output. Without `pairs`, the shipped model judges
+    single answers only.
     """
     answers, model = load(file), shipped()
     calibration = model.calibration
     made = corrupted(answers, SEED)
     numbers = {item.id: at for at, item in enumerate(answers)}
     original = np.array([numbers[item.id] for item in made])
-    pairs = duels_of(answers, made)
     two_models = real(answers) if "ragtruth" in file.name else []
+    kinds, beside, real_beside, edits_beside = list[str](), None, None, None
     if trained_on(answers):
         how = "out of fold"
         raw, raw_made, beside, real_beside = _out_of_fold(kept)
         kinds, edits_beside = _edits_out_of_fold(kept)
     else:
         how, raw, raw_made = "shipped model", _raw(answers, model), _raw(made, model)
-        edits = edited_pairs(answers, SEED + 3)
-        kinds = [duel.kind for duel in edits]
-        beside, real_beside, edits_beside = (
-            values_beside(d, lambda _: model) for d in (pairs, two_models, edits)
-        )
+        if pairs:
+            edits = edited_pairs(answers, SEED + 3)
+            kinds = [duel.kind for duel in edits]
+            beside, real_beside, edits_beside = (
+                values_beside(d, lambda _: model)
+                for d in (duels_of(answers, made), two_models, edits)
+            )
     return JudgedFile(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,

@@ -22,11 +22,11 @@ _PHRASAL_VERBS = {
 """Verbs with a particle, and the verbs that say the same."""
 _VERB_FORMS = {
     "has": "have", "had": "have", "possess": "have", "gets": "get", "got": "get",
-    "needs": "need", "found": "discover", "advise": "recommend",
+    "needs": "need", "advise": "recommend",
 }  # fmt: skip
 _CHANGES = {"fall": "drop decline decrease fell", "rise": "increase rose"}
 """Verbs for a change of a number."""
-_OTHER_FORMS = (("get ", "gets "), ("get ", "got "), ("find ", "found "))
+_OTHER_FORMS = (("get ", "gets "), ("get ", "got "))
 _CONNECTIVES = {
     "but": "however", "yet": "however", "nonetheless": "however", "even so": "however",
     "so": "thus", "as a result": "thus", "for this reason": "thus", "accordingly": "thus",
@@ -122,7 +122,7 @@ _ABBREVIATIONS = {
     "all right": "alright", "data base": "database", "work place": "workplace",
 }  # fmt: skip
 
-PAST_FORMS = frozenset(["got", "found", "had", "known", "fell", "rose"])
+PAST_FORMS = frozenset(["got", "had", "known", "fell", "rose"])
 """Pasts that the words around them do not show."""
 
 

@@ -45,7 +45,7 @@ class Groundedness:
     """
 
     name = "lexical-support"
-    version = "19"
+    version = "20"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 

@@ -26,7 +26,9 @@ _LEADS: Final = re.compile(
         rf"|as {_SAID}(?: in| by)? {_TEXTS},|as (?:{_TEXTS}) {_SAY},"
         r"|(?:to (?:summarize|summarise|conclude|sum up|recap|be clear)|all in all|overall"
         r"|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|next|then|also|additionally"
-        r"|furthermore|moreover|in addition|besides|however|in fact|indeed|basically"
+        r"|furthermore|moreover|in addition|besides|in fact|indeed|basically"
+        r"|however|but|yet|still|and|so|nevertheless|nonetheless|even so|conversely"
+        r"|(?:in|by) contrast|on the other hand"
         r"|as a matter of fact|essentially|of course|interestingly|specifically|notably"
         r"|importantly|in particular"
         r"|(?:with )?that said|simply put|put simply"
@@ -39,6 +41,7 @@ _LEADS: Final = re.compile(
         r"|it(?: is|'s) (?:also )?(?:important to (?:note|mention)|worth (?:noting|mentioning))"
         r"(?: that)?\b"
         rf"|(?:it (?:is|has been) {_SAID}(?: in {_TEXTS})?|{_TEXTS} (?:also )?{_SAY}) that\b"
+        r"|(?:but|and)\b(?! (?:for|not|only|also)\b)"
         r"))+\s*"
     ),
     re.IGNORECASE,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.alignment import opposites
@@ -31,6 +31,8 @@ _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _SIGNS = dict.fromkeys("~≈∼", "about") | {"#": stem("number")}
 """Words for signs before a number."""
+_SLASH = "/"
+"""Between words `and`, which does not count, or `or`; of a list's slashes, only the last does."""
 _SIGN = re.compile(r"[~≈∼/+#]| or more\b|(?<=[a-z.])\s?[-–]\s?(?=[A-Z])", re.IGNORECASE)
 _PLUS = re.compile(r"\d\+(?!\d)")
 """As in `5+` and `500+ million`."""
@@ -40,7 +42,8 @@ _AS_NEEDED_LIST = "is are was were be been if as when where the any all"
 _AS_NEEDED = frozenset(_AS_NEEDED_LIST.split())
 """Words behind which `needed` means `necessary`."""
 _OR_MORE = ["or", "more"]
-_RANGES = {"from": frozenset(["to"]), "between": frozenset(["to", "and"])}
+_TO = frozenset(["to", "until", "till", "through"])
+_RANGES = {"from": _TO, "between": frozenset(["to", "and"])}
 """Words before a range of numbers, and those within it."""
 _DASHES = frozenset("-–—")
 _ENDS = HALVES | frozenset(UNITS)
@@ -48,7 +51,7 @@ _ENDS = HALVES | frozenset(UNITS)
 _TIMES = stem("times")
 _SIZES = frozenset(["x", "by"])
 """Words between two sizes, as in `5 x 7`."""
-_FILLERS_AT = frozenset(["both", "on", "to", *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
+_FILLERS_AT = frozenset(["both", "on", *_TO, *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
 """Words that do not count in some places."""
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
@@ -64,6 +67,9 @@ class Word:
     is_past: bool
     is_fixed: bool = field(compare=False)
     """A number, a unit or a negation, which has no synonyms."""
+
+
+_OR = Word("or", is_past=False, is_fixed=False)
 
 
 class Key(NamedTuple):
@@ -84,11 +90,19 @@ def key(sentence: Sentence) -> Key:
 
 def is_same(one: Key, other: Key) -> bool:
     """Return whether two sentences say the same, word by word."""
-    return (
-        one.attributed_to == other.attributed_to
-        and len(one.words) == len(other.words)
-        and all(map(_same_word, one.words, other.words))
+    return one.attributed_to == other.attributed_to and any(
+        len(words) == len(theirs) and all(map(_same_word, words, theirs))
+        for words, theirs in product(_readings(one.words), _readings(other.words))
     )
+
+
+def _readings(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
+    """Yield the words with slashes as `or`, and as `and`."""
+    if all(word.stem != _SLASH for word in words):
+        yield words
+        return
+    yield tuple(_OR if w.stem == _SLASH else w for w in words)
+    yield tuple(w for w in words if w.stem != _SLASH)
 
 
 def _with_signs(
@@ -96,7 +110,7 @@ def _with_signs(
 ) -> tuple[list[Token], dict[int, tuple[str, ...]]]:
     """Return the words without `or more`, and the words for signs before one, by its place.
 
-    Such as `about` for `~5`, `at least` for `5+` and `5 or more`, `or` for `oven/grill`.
+    Such as `about` for `~5`, `at least` for `5+` and `5 or more`, and the slash of `oven/grill`.
     """
     if _SIGN.search(text) is None:
         return tokens, {}
@@ -119,7 +133,8 @@ def _with_signs(
         ):
             found[len(kept)] = ("to",)
         elif before == "/" and at and not _is_rate(tokens[at - 1], token):
-            found[len(kept)] = ("or",)
+            goes_on = text[end : end + 1] == "/"
+            found[len(kept)] = () if goes_on else (_SLASH,)
         if or_more:
             kept += tokens[at : at + 1 + units]
             at += 1 + units + len(_OR_MORE)
@@ -210,7 +225,7 @@ def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[Nor
             for word, later in pairwise(behind)
         )
     ends = bool(before) and (before[-1].is_number or before[-1].stem in _ENDS)
-    return stem == "to" and ends and any(word.is_number for word in before[-3:])
+    return stem in _TO and ends and any(word.is_number for word in before[-3:])
 
 
 def _is_some(tokens: list[Token], at: int) -> bool:

@@ -6,8 +6,8 @@ from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import Token
 
 _PARTICIPLES = {
-    "given": "give", "known": "know", "left": "leave", "found": "find", "lost": "lose",
-    "bound": "bind", "wound": "wind", "ground": "grind", "bent": "bend", "hidden": "hide",
+    "given": "give", "known": "know", "left": "leave", "lost": "lose", "bound": "bind",
+    "wound": "wind", "ground": "grind", "bent": "bend", "hidden": "hide",
     "thought": "think", "drawn": "draw", "broken": "break", "worn": "wear", "torn": "tear",
     "frozen": "freeze",
 }  # fmt: skip
@@ -32,7 +32,8 @@ def in_context(tokens: list[Token]) -> list[Token]:
     """
     for at in range(1, len(tokens)):
         token = tokens[at]
-        if token.form.stem in _AS_STEMS and not token.is_name and _is_participle(tokens, at):
+        is_known = token.form.stem in _AS_STEMS and not (token.form.is_past or token.is_name)
+        if is_known and _is_participle(tokens, at):
             form = token.form._replace(stem=_AS_STEMS[token.form.stem], is_past=True)
             tokens[at] = token._replace(form=form)
         elif token.form.stem in _SAME_IN_PAST and _is_past(tokens, at):

@@ -58,11 +58,12 @@ likelihood probability chance|capability ability capacity|client customer|treatm
 beverage drink|shop store|fee charge|earnings income|duty responsibility|opinion view
 category class|process procedure|middle center|edge border boundary|aid help|cause trigger
 suitable appropriate|beautiful lovely|damage harm|notable remarkable|distinguish differentiate
+founded established started
 """
 """Common synonyms that WordNet lacks, or has only in rarer senses."""
 _PASTS = {
     "made": "make", "built": "build", "written": "write", "chosen": "choose", "spoken": "speak",
-    "paid": "pay", "forgotten": "forget", "gone": "go",
+    "paid": "pay", "forgotten": "forget", "gone": "go", "found": "find",
 }  # fmt: skip
 """Irregular pasts that WordNet has also as words of their own."""
 
@@ -94,7 +95,8 @@ def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return each stem's synonyms, as stems, in usual senses of both words."""
     found: dict[str, set[str]] = defaultdict(set)
-    groups = [words for mark, words in _entries() if mark == "~"]
+    pasts = irregular_pasts()
+    groups = [[w for w in words if w not in pasts] for mark, words in _entries() if mark == "~"]
     groups += [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
     for group in groups:
         stems = {stem_of(word) for word in group}
