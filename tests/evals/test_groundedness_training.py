@@ -200,6 +200,24 @@ def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.slow
+def test_claims_train_beside_answers(data, minilm, tmp_path, capsys, monkeypatch) -> None:
+    """They change the layers, and how marks are scaled they do not."""
+    claim = Labelled(id="", group="", context="Owls fly.", answer="Owls swim.", label=1)
+    monkeypatch.setattr("training.groundedness_model.__main__.claims", lambda _: [claim] * 9)
+    short = ("--folds", "1", "--pieces", "400", "--answers", "30")
+    train(data, minilm, tmp_path / "alone", *short)
+    train(data, minilm, tmp_path / "both", *short, "--claims", str(tmp_path))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["claims"] for line in told if "claims" in line] == [0, 9]
+    alone, both = (
+        torch.load(tmp_path / run / "1.upper", weights_only=True) for run in ("alone", "both")
+    )
+    same = {name for name in alone if torch.equal(alone[name], both[name])}
+    assert {"mean", "scale"} <= same
+    assert "sentence.weight" not in same
+
+
 def test_the_embedding_baseline_finds_what_is_copied_near(minilm: Path) -> None:
     """A sentence of the passages is at no distance; an answer without a word is farthest."""
     from benchmarks.grounding.cosine import Embedder, distance

