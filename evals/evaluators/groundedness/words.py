@@ -95,7 +95,7 @@ def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return each stem's synonyms, as stems, in usual senses of both words."""
     found: dict[str, set[str]] = defaultdict(set)
-    pasts = irregular_pasts()
+    pasts = irregular_pasts()  # in a group these are other words, such as `felt`, a cloth
     groups = [[w for w in words if w not in pasts] for mark, words in _entries() if mark == "~"]
     groups += [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
     for group in groups:
