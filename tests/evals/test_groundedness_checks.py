@@ -44,6 +44,34 @@ def test_what_a_check_finds(answer, is_error) -> None:
     assert found(answer) == [is_error]
 
 
+SHOW = (
+    "The first prize went to Poland's Anna Harkowska. The hall in downtown Leeds was opened by "
+    "Governor Mary Fallin. Star Mike Radja scored from an angle in the second period, and Mike "
+    "Forney twice. Visit the Cafe Angouleme, where Rupert Murdoch dined.",
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_error"),
+    [
+        ("The first prize went to Anna Harkowska.", False),
+        ("The first prize went to Mary Fallin.", True),
+        ("The hall in downtown Leeds was opened by Gov. Mary Fallin.", False),
+        ("The hall in downtown Leeds was opened by Mary Fallin.", False),
+        ("The hall in downtown Leeds was opened by Texas Governor Mary Fallin.", False),
+        ("The hall in downtown Murdoch was opened by Governor Mary Fallin.", True),
+        ("Star Mike Forney scored from an angle in the second period.", False),
+        ("Star Mike Harkowska scored from an angle in the second period.", True),
+        ("Visit the Café Angoulême, where Rupert Murdoch dined.", False),
+        ("Visit the Cafe Radja, where Rupert Murdoch dined.", True),
+    ],
+)
+def test_a_name_is_exchanged_only_for_another(answer, is_error) -> None:
+    """One of two names more or less is no exchange, nor are short forms and accents left out."""
+    readings = read(answer, sentences_of(answer), indexed(SHOW), shipped().rarity)
+    assert np.isfinite(excess(readings)).tolist() == [is_error]
+
+
 def test_a_check_flags_a_sentence_by_itself() -> None:
     """However little the forests make of it: above the shipped threshold."""
     text = "It moved to Mill Street in 1960."

@@ -35,6 +35,8 @@ def asked(generation: Generation, *messages: tuple[str, str]) -> Generation:
         ("(Fact 5) The oven is at 350°F.", []),
         ("There are two ways to bake bread, and the two differ.", []),
         ("There are seven ways to bake bread.", ["seven"]),
+        ("The passage describes seven different topics.", []),
+        ("The passage describes seven breads and 9 topics.", ["seven", "9"]),
         ("Bake it for 1/2 to 3/4 of an hour.", []),
         ("The bakery is open 24/7.", []),
         ("The recipe is of 5/12/2014.", ["5/12/2014", "5/12/2014"]),
@@ -57,7 +59,8 @@ def test_some_numbers_claim_nothing(answer, left) -> None:
 
 
 SPELLED = """Add 1/2 cup of sugar and one and a half cups of milk. It is open until 5 p.m. at 50
-cents. It was built in World War II, in the 1940s, for at least 20 guests. Its garden has 30 m²."""
+cents. It was built in World War II, in the 1940s, for at least 20 guests. Its garden has 30 m².
+It was shut in 1999-2001, 2007 -- 08 and 2011/12."""
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ cents. It was built in World War II, in the 1940s, for at least 20 guests. Its g
         "It was built in World War 2, in the '40s, for ≥ 20 guests.",
         "It was built in the forties.",
         "Its garden has 30 square meters.",
+        "It was shut in 1999–01, from 2007 to 2008 and in 2011-2012.",
     ],
 )
 def test_a_value_of_the_passages_in_other_spelling_is_no_invention(answer, generation_of) -> None:
@@ -90,6 +94,7 @@ def test_a_value_of_the_passages_in_other_spelling_is_no_invention(answer, gener
         ("It was built in World War III.", "III not in"),
         ("Its garden has 30 m.", "30 m where the passages have square meter"),
         ("Its garden has 30 cubic meters.", "30 cubic meters where the passages have square meter"),
+        ("It was shut in 2007-10.", "10 not in"),
         ("It was built for ≤ 20 guests.", "≤ 20 where the passages have at least"),
     ],
 )

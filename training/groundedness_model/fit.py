@@ -4,12 +4,13 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import logit
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -46,13 +47,16 @@ def train(
     """Fit the layers to answers and claims; return the moving average of their weights.
 
     The average over all steps is less noisy than the last step. The words' marks are scaled by the
-    answers alone. Continues from a checkpoint of the same run.
+    answers alone. More claims are wrong than sentences of answers; so that the layers do not learn
+    how often, their log-odds are compared with a claim's label after the difference was added.
+    Continues from a checkpoint of the same run.
     """
     _scale(upper, examples)
     optimizer = _optimizer(upper, schedule)
     rates = [group["lr"] for group in optimizer.param_groups]
     rng = random.Random(SEED)  # noqa: S311 - a seeded draw, no secret
-    every = [*examples, *claims]
+    prior = _log_odds_of_wrong(claims) - _log_odds_of_wrong(examples) if claims else 0.0
+    every = [*examples, *(replace(claim, prior=prior) for claim in claims)]
     steps = [b for _ in range(schedule.epochs) for b in batches(every, schedule.pieces, rng)]
     moving = get_ema_multi_avg_fn(schedule.memory)  # type: ignore[no-untyped-call]
     mean = AveragedModel(upper, multi_avg_fn=moving)
@@ -97,15 +101,20 @@ def log_odds(upper: Upper, examples: Sequence[Example]) -> dict[int, list[float]
 
 def _loss(upper: Upper, one: Batch) -> Tensor:
     pieces, sentences = upper(one.states, one.marks, one.sentences, one.memory, one.seen)
-    of_pieces = F.binary_cross_entropy_with_logits(pieces, one.wrong_pieces, reduction="none")
-    of_sentences = F.binary_cross_entropy_with_logits(
-        sentences, one.wrong_sentences, reduction="none"
+    prior, present = one.prior[:, None], one.sentences.amax(-1)
+    of_pieces = F.binary_cross_entropy_with_logits(
+        pieces + prior, one.wrong_pieces, reduction="none"
     )
-    inside = one.inside * one.weight[:, None]
-    present = one.sentences.amax(-1) * one.weight[:, None]
+    of_sentences = F.binary_cross_entropy_with_logits(
+        sentences + prior, one.wrong_sentences, reduction="none"
+    )
     return (of_sentences * present).sum() / present.sum() + _WEIGHT_OF_PIECES * (
-        of_pieces * inside
-    ).sum() / inside.sum()
+        of_pieces * one.inside
+    ).sum() / one.inside.sum()
+
+
+def _log_odds_of_wrong(examples: Sequence[Example]) -> float:
+    return float(logit(np.concatenate([e.wrong_sentences for e in examples]).mean()))
 
 
 def _scale(upper: Upper, examples: Sequence[Example]) -> None:

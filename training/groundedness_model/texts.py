@@ -34,7 +34,8 @@ class Example:
     """The states of the passages' chunks that the part attends to."""
     wrong_pieces: NDArray[np.float32]
     wrong_sentences: NDArray[np.float32]
-    weight: float
+    prior: float = 0.0
+    """Log-odds that a sentence of its data set is wrong, above those of an answer's."""
 
     @property
     def size(self) -> int:
@@ -57,7 +58,7 @@ class Batch:
     """1 at wordpieces of sentences."""
     wrong_pieces: Tensor
     wrong_sentences: Tensor
-    weight: Tensor
+    prior: Tensor
     answers: tuple[int, ...]
 
 
@@ -68,9 +69,7 @@ class Reader:
         self._lower = session(onnxruntime, lower.read_bytes())
         self._encoder, self._rarity = encoder, rarity
 
-    def examples(
-        self, answers: Sequence[Labelled], first: int = 0, weight: float = 1.0
-    ) -> Iterator[Example]:
+    def examples(self, answers: Sequence[Labelled], first: int = 0) -> Iterator[Example]:
         """Yield the answers' parts; answers are numbered from `first`."""
         context, passages, chunks, states = None, Passages(()), list[PassageChunk](), list[Half]()
         for number, item in enumerate(answers, first):
@@ -85,7 +84,7 @@ class Reader:
             for part in self._encoder.parts(item.answer, readings, passages):
                 own = readings[part.first : part.first + part.count]
                 seen = tuple(states[at] for at in memory(chunks, own, passages))
-                yield _example(number, item, part, own, self._states(part.ids), seen, weight)
+                yield _example(number, item, part, own, self._states(part.ids), seen)
 
     def _states(self, ids: NDArray[np.int64]) -> Half:
         found = self._lower.run(None, {"ids": ids[None]})[0][0]
@@ -99,7 +98,6 @@ def _example(
     readings: Sequence[SentenceReading],
     states: Half,
     seen: tuple[Half, ...],
-    weight: float,
 ) -> Example:
     pieces = [any(s < end and e > start for start, end in item.spans) for s, e in part.offsets]
     sentences = [touched(r.sentence, item.spans) for r in readings]
@@ -110,7 +108,6 @@ def _example(
         seen,
         np.array(pieces, dtype=np.float32),
         np.array(sentences, dtype=np.float32),
-        weight,
     )
 
 
@@ -145,7 +142,7 @@ def batch(examples: Sequence[Example]) -> Batch:
         torch.from_numpy(sentences.sum(1)),
         torch.from_numpy(pieces),
         torch.from_numpy(wrong),
-        torch.tensor([e.weight for e in examples]),
+        torch.tensor([e.prior for e in examples]),
         tuple(e.answer for e in examples),
     )
 

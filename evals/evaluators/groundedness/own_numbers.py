@@ -1,4 +1,4 @@
-"""Numbers that an answer makes itself: results of its calculations, and counts of its own list."""
+"""Numbers that an answer makes itself: results of its calculations, and counts of what it names."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,16 @@ _COUNTING = re.compile(
     re.IGNORECASE,
 )
 """In a sentence that may count the answer's own list."""
+_ABOUT_TEXT = re.compile(
+    r"\b(?:passages?|texts?|articles?|documents?|sources?|summary|information|excerpts?|it) "
+    r"(?:also )?(?:about|on|provides? (?:information|details) (?:about|on)|(?:talks?|is|are) about"
+    r"|(?:discuss|describ|mention|cover|list|contain|present|introduc|summari[sz]|compar)\w*"
+    r"|refers? to) (?:the |these )?(?P<count>[a-z]+|\d)"
+    r"(?: (?!and\b|or\b)[a-z-]+){0,3}? (?:topics?|subjects?|individuals?|persons?|people|things"
+    r"|entities|events|works|stories|points|items|aspects|matters|figures|articles)\b",
+    re.IGNORECASE,
+)
+"""A statement of how many subjects the passages have, which they do not count themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +42,16 @@ class OwnNumbers:
         own = self.results
         if self.counts and _COUNTING.search(sentence.text):
             own |= self.counts
-        if not own:
+        count = _ABOUT_TEXT.search(sentence.text)
+        counted = sentence.start + count.start("count") if count else -1
+        if not own and count is None:
             return sentence
-        tokens = [t for t in sentence.tokens if not (t.form.is_number and t.form.stem in own)]
+        tokens = [
+            token
+            for token in sentence.tokens
+            if not token.form.is_number
+            or not (token.form.stem in own or token.start == counted)
+        ]
         return replace(sentence, tokens=tokens)
 
 

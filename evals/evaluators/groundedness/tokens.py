@@ -50,6 +50,10 @@ _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
 """Characters after which a capital does not show a name."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INVISIBLE = re.compile(f"[{_LOOSE}]")
+_PLAIN_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
+)
+"""Latin letters that are no letter with an accent, as one writes them in English."""
 _BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
 _CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
 _MOST_BETWEEN = 5
@@ -86,6 +90,8 @@ _AROUND = len(". through Sun.")
 _NEAR = len(" - ")
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
+_YEAR, _TWO_DIGITS = re.compile(r"1\d\d\d|20\d\d"), re.compile(r"\d\d")
+_DASH, _GOES_ON = re.compile(r"[-/]|\s?(?:--|[–—])\s?"), re.compile(r"[-–/.,]\d|\s?[%=]")
 _MAX_DIGITS = 40
 
 
@@ -185,6 +191,9 @@ def _of_word(
     if said := _said(word, stem_before, around):
         yield from (Token(form_of(one), start, end, is_name=word in DAYS) for one in said)
         return
+    if last is not None and (year := _end_of_years(word, last, text, start)):
+        yield Token(form_of(year), start, end, is_name=False)
+        return
     if word in _FRACTIONS:
         for digits in _FRACTIONS[word]:
             yield Token(form_of(digits), start, end, is_name=False)
@@ -196,6 +205,16 @@ def _of_word(
         yield Token(form_of(second), cut, end, is_name=False)
     else:
         yield Token(form_of(word), start, end, is_name)
+
+
+def _end_of_years(word: str, last: Token, text: str, start: int) -> str:
+    """Return the year that two digits behind another year mean, as in `2007-08`, or nothing."""
+    first, end = last.form.stem, start + len(word)
+    if not _TWO_DIGITS.fullmatch(word) or not _YEAR.fullmatch(first):
+        return ""
+    is_range = _DASH.fullmatch(text[last.end : start]) and not _GOES_ON.match(text, end)
+    is_first = last.start == 0 or text[last.start - 1] not in "-–/.,"
+    return first[:2] + word if is_range and is_first and word > first[2:] else ""
 
 
 def _said(word: str, before: str, around: str) -> list[str]:
@@ -243,7 +262,7 @@ def _parts(word: str) -> tuple[str, str]:
 @lru_cache(maxsize=65_536)
 def form_of(word: str) -> NormalForm:
     """Return the normalized form of one word."""
-    lower = unicodedata.normalize("NFC", _INVISIBLE.sub("", word).lower().replace("’", "'"))
+    lower = _without_accents(word).lower().replace("’", "'")
     if not lower or lower.removeprefix(".")[0].isdigit():
         return NormalForm(_number(lower), is_number=True)
     if lower in _SYMBOLS:
@@ -256,6 +275,14 @@ def form_of(word: str) -> NormalForm:
     lower = MONTHS.get(lower, lower).removesuffix("'s").removesuffix("s'")
     base = base_forms().get(lower, lower)
     return NormalForm(stem(base_forms().get(base, base)), is_past=_is_past(lower))
+
+
+def _without_accents(word: str) -> str:
+    """Return `Cafe` for `Café`, also without characters that are invisible."""
+    if word.isascii():
+        return word
+    bare = _INVISIBLE.sub("", unicodedata.normalize("NFD", word.translate(_PLAIN_LETTERS)))
+    return unicodedata.normalize("NFC", bare)
 
 
 def _is_past(word: str) -> bool:

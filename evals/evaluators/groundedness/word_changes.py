@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token
 
+_AHEAD = 4
+"""Words behind a name that are searched for the name that the other text has there."""
+_TITLES = frozenset(map(stem, "mr mrs ms miss dr sir lord lady prof professor rev st".split()))
 KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
 
 
@@ -69,8 +73,11 @@ def _exchanged(
     other = passages.places[place]
     if other is None or not other.form.is_content or other.form.stem == form.stem:
         return None
+    kind = _kind(tokens[at], other)
+    if kind == "name" and _is_no_exchange(at, place, rows, tokens, passages):
+        return None
     strength = _strength(at - 1, at + 1, rows, weights, passages)
-    return WordChange(at, place, _kind(tokens[at], other), strength)
+    return WordChange(at, place, kind, strength)
 
 
 def _after_the_same(
@@ -91,9 +98,31 @@ def _after_the_same(
     if place is None or other is None or other.form.stem == token.form.stem:
         return None
     kind = _kind(token, other)
-    if kind == "word":
+    if kind == "word" or (kind == "name" and _is_no_exchange(at, place, rows, tokens, passages)):
         return None
     return WordChange(at, place, kind, _strength(at - 1, None, rows, weights, passages))
+
+
+def _is_no_exchange(
+    at: int, place: int, rows: Sequence[int], tokens: Sequence[Token], passages: Passages
+) -> bool:
+    """Return whether two names at one place can both be right.
+
+    One text says more there (`Poland's Anna Harkowska`, `Anna Harkowska`), one name is short for
+    the other (`Gov.`, `Governor`), only one of them stands behind a comma, or the name belongs to
+    one before it that the passages have elsewhere (`Mike Forney`, `Mike Radja`).
+    """
+    token, other = tokens[at], passages.places[place]
+    if other is None:
+        return False
+    name, instead = token.form.stem, other.form.stem
+    ahead = [each and each.form.stem for each in passages.places[place + 1 : place + 1 + _AHEAD]]
+    says_more = name in ahead or instead in [each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]]
+    is_short = name.startswith(instead) or instead.startswith(name) or instead in _TITLES
+    before, left = tokens[at - 1], passages.places[place - 1]
+    is_apart = left is not None and (token.start - before.end > 1) != (other.start - left.end > 1)
+    known = before.is_name and (rows[at - 1], rows[at]) in passages.pairs
+    return says_more or is_short or is_apart or known
 
 
 def _dropped(
