@@ -45,9 +45,11 @@ def test_what_a_check_finds(answer, is_error) -> None:
 
 
 SHOW = (
-    "The first prize went to Poland's Anna Harkowska. The hall in downtown Leeds was opened by "
-    "Governor Mary Fallin. Star Mike Radja scored from an angle in the second period, and Mike "
-    "Forney twice. Visit the Cafe Angouleme, where Rupert Murdoch dined.",
+    (
+        "The first prize went to Poland's Anna Harkowska. The hall in downtown Leeds was opened by "
+        "Governor Mary Fallin. Star Mike Radja scored from an angle in the second period, and Mike "
+        "Forney twice. Visit the Cafe Angouleme, where Rupert Murdoch dined."
+    ),
 )
 
 

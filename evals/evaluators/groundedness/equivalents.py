@@ -18,6 +18,8 @@ _PHRASAL_VERBS = {
     "are made up of": "consist of", "is composed of": "consists of",
     "are composed of": "consist of", "comprise": "consist of", "serve to": "be used to",
     "serves to": "is used to", "locate": "find",
+    "stay away from": "avoid", "stays away from": "avoids",
+    "keep away from": "avoid", "steer clear of": "avoid",
 }  # fmt: skip
 """Verbs with a particle, and the verbs that say the same."""
 _VERB_FORMS = {
@@ -38,7 +40,8 @@ _CONNECTIVES = {
     "in the event of": "if", "in the event that": "if", "whether or not": "whether",
     "as soon as": "once", "prior to": "before", "subsequent to": "after", "following": "after",
     "next": "then", "afterwards": "then", "afterward": "then", "in order to": "to",
-    "so as to": "to", "as well as": "and", "along with": "with", "together with": "with",
+    "so as to": "to", "as well as": "and",
+    "which is why": "thus", "that is why": "thus",
     "in addition": "also", "in the course of": "during", "throughout": "during",
     "whenever": "when", "inside": "in",
     "after that": "then", "all in all": "overall", "instead of": "rather than",
@@ -60,18 +63,20 @@ _CONNECTIVES = {
 _MODALS = {
     "might": "may", "ought to": "should", "have to": "must", "has to": "must", "need to": "must",
     "needs to": "must", "will need to": "must", "will have to": "must", "require to": "must",
-    "is required to": "must", "are required to": "must", "is able to": "can", "are able to": "can",
-    "is capable of": "can", "are capable of": "can", "is unable to": "can not",
+    "is required to": "must", "are required to": "must", "is able to": "may", "are able to": "may",
+    "is capable of": "may", "are capable of": "may", "is unable to": "can not",
     "are unable to": "can not", "is going to": "will", "are going to": "will",
     "it is advisable to": "you should", "it is recommended to": "you should",
-    "it is advised to": "you should", "it is best to": "you should", "one can": "you can",
-    "it is possible to": "you can",
+    "it is advised to": "you should", "it is best to": "you should", "one can": "you may",
+    "it is possible to": "you may",
 }  # fmt: skip
 _QUANTIFIERS = {
     "a number of": "several", "a variety of": "various", "a wide variety of": "various",
     "a range of": "various", "a wide range of": "various", "a lot of": "many",
     "lots of": "many", "plenty of": "many", "a great many": "many", "a large number of": "many",
     "the majority of": "most", "each": "every", "everybody": "everyone",
+    "those with": "people with", "those who": "people who", "individuals with": "people with",
+    "individuals who": "people who",
     "somebody": "someone", "anybody": "anyone", "nobody": "no one", "less than": "under",
     "fewer than": "under", "below": "under", "more than": "over", "greater than": "over",
     "above": "over", "a minimum of": "at least", "no less than": "at least",
@@ -92,6 +97,10 @@ _VALUES = {
     "kwh": "kilowatt hour", "a fortnight": "2 weeks", "every other": "every 2",
     "second world war": "world war 2", "first world war": "world war 1", "wwii": "world war 2",
     "ww2": "world war 2", "wwi": "world war 1", "annum": "year", "24/7": "24 hours day",
+    "monday to friday": "weekdays", "monday through friday": "weekdays",
+    "monday until friday": "weekdays", "monday friday": "weekdays",
+    "saturday to sunday": "weekends", "saturday and sunday": "weekends",
+    "saturday sunday": "weekends", "saturdays and sundays": "weekends",
     "around the clock": "24 hours day", "12 noon": "noon", "mph": "miles hour",
     "kph": "kilometers hour", "fl oz": "fluid ounces",
 }  # fmt: skip

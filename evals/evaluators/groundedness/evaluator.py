@@ -45,7 +45,7 @@ class Groundedness:
     """
 
     name = "lexical-support"
-    version = "20"
+    version = "21"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 

@@ -49,8 +49,7 @@ class OwnNumbers:
         tokens = [
             token
             for token in sentence.tokens
-            if not token.form.is_number
-            or not (token.form.stem in own or token.start == counted)
+            if not token.form.is_number or not (token.form.stem in own or token.start == counted)
         ]
         return replace(sentence, tokens=tokens)
 

@@ -1,8 +1,8 @@
 """Compare two sentences up to synonyms, equivalent phrases, filler words and framing."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise, product
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from evals.evaluators.groundedness.framing import claim
 from evals.evaluators.groundedness.number_words import fraction
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.tokens import DAY_STEMS, NormalForm, Token, synonyms_of
+from evals.evaluators.groundedness.tokens import DAY_STEMS, NormalForm, Token, form_of, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLER_LIST = "a an the that which who whom also and please then per very"
@@ -25,18 +25,22 @@ _DETERMINERS = frozenset(["this", "these", "those"])
 _PERHAPS = frozenset(map(stem, ["potentially", "possibly", "perhaps"]))
 _MAY = frozenset(["may", "might", "could"])
 """Words behind which `potentially` adds nothing."""
-_CERTAIN = "certain"
 _SURE_LIST = "is are was were be been am not make makes made for almost quite so"
 _SURE = frozenset(_SURE_LIST.split())
 """Words behind which `certain` means `sure`."""
 _SIGNS = dict.fromkeys("~≈∼", "about") | {"#": stem("number")}
 """Words for signs before a number."""
 _SLASH = "/"
-"""Between words `and`, which does not count, or `or`; of a list's slashes, only the last does."""
+"""Stands between words; of a list's slashes, only the last counts."""
+_ALONG, _WITH = "along with", "with"
+_READINGS = {_SLASH: "or", _ALONG: _WITH}
+"""Words that may also be read as `and`, which does not count."""
+_ALONG_WORDS = frozenset(form_of(word).stem for word in ("along", "together"))
+_HOWEVER = re.compile(r"(?<=, )however\b(?=,|[.!?]*$)")
+"""Where it says what it says at the beginning."""
 _SIGN = re.compile(r"[~≈∼/+#]| or more\b|(?<=[a-z.])\s?[-–]\s?(?=[A-Z])", re.IGNORECASE)
 _PLUS = re.compile(r"\d\+(?!\d)")
 """As in `5+` and `500+ million`."""
-_NECESSARY = stem("necessary")
 _NEEDED = frozenset(map(stem, ["need", "require"]))
 _AS_NEEDED_LIST = "is are was were be been if as when where the any all"
 _AS_NEEDED = frozenset(_AS_NEEDED_LIST.split())
@@ -48,11 +52,12 @@ _RANGES = {"from": _TO, "between": frozenset(["to", "and"])}
 _DASHES = frozenset("-–—")
 _ENDS = HALVES | frozenset(UNITS)
 """Words behind the first number of a range."""
-_TIMES = stem("times")
 _SIZES = frozenset(["x", "by"])
 """Words between two sizes, as in `5 x 7`."""
 _FILLERS_AT = frozenset(["both", "on", *_TO, *_RANGES, *_SIZES, *_DETERMINERS, *_PERHAPS])
+_FILLERS_AT |= _ALONG_WORDS
 """Words that do not count in some places."""
+_DAYS = DAY_STEMS | frozenset(map(stem, ["weekdays", "weekends"]))
 _MAX_BETWEEN = 6
 """Most words between those of a pair such as `both` and `and`."""
 _MAX_PHRASE = max(map(len, PHRASES))
@@ -69,7 +74,12 @@ class Word:
     """A number, a unit or a negation, which has no synonyms."""
 
 
-_OR = Word("or", is_past=False, is_fixed=False)
+class _Place(NamedTuple):
+    """A word and its neighbours; a form without a stem stands for none."""
+
+    form: NormalForm
+    before: NormalForm
+    behind: NormalForm
 
 
 class Key(NamedTuple):
@@ -83,7 +93,9 @@ class Key(NamedTuple):
 def key(sentence: Sentence) -> Key:
     """Return the key of a sentence."""
     start, end = (sentence.start + at for at in claim(sentence.text))
-    tokens = month_first([t for t in sentence.tokens if start <= t.start < end])
+    comments = {sentence.start + match.start() for match in _HOWEVER.finditer(sentence.text)}
+    tokens = [t for t in sentence.tokens if start <= t.start < end and t.start not in comments]
+    tokens = month_first(tokens)
     tokens, signs = _with_signs(tokens, sentence.text, sentence.start)
     return Key(tuple(_words(tokens, signs)), named_passages(sentence.text))
 
@@ -97,12 +109,12 @@ def is_same(one: Key, other: Key) -> bool:
 
 
 def _spelled_out(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
-    """Yield the words with slashes as `or`, and as `and`."""
-    if all(word.stem != _SLASH for word in words):
+    """Yield the words with those of `_READINGS` as they are there, and as `and`."""
+    if _READINGS.keys().isdisjoint(word.stem for word in words):
         yield words
         return
-    yield tuple(_OR if w.stem == _SLASH else w for w in words)
-    yield tuple(w for w in words if w.stem != _SLASH)
+    yield tuple(replace(word, stem=_READINGS.get(word.stem, word.stem)) for word in words)
+    yield tuple(word for word in words if word.stem not in _READINGS)
 
 
 def _with_signs(
@@ -176,28 +188,15 @@ def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterato
 
 def _by_place(tokens: list[Token], at: int) -> Word | None:
     """Return the word for one whose meaning its place tells, such as `certain` or `second`."""
-    form = tokens[at].form
-    behind_number = at > 0 and tokens[at - 1].form.is_number
-    if form.stem == "x" and behind_number:
-        return Word(_TIMES, is_past=False, is_fixed=False)
-    if form.stem == "h" and at and tokens[at - 1].form.stem in UNITS:
-        return Word("hour", is_past=False, is_fixed=True)
-    if form.stem == _CERTAIN and _is_some(tokens, at):
-        return Word("some", is_past=False, is_fixed=False)
-    if form.is_past and form.stem in _NEEDED and at and tokens[at - 1].form.stem in _AS_NEEDED:
-        return Word(_NECESSARY, is_past=False, is_fixed=False)
-    is_day_before = at > 0 and tokens[at - 1].form.stem in DAY_STEMS
-    if form.stem == "through" and is_day_before:
-        return Word("to", is_past=False, is_fixed=False)
-    is_ordinal = form.stem == "second" and not behind_number
-    return Word("2", is_past=False, is_fixed=True) if is_ordinal or form.stem == "both" else None
+    is_meant, word = _MEANT.get(tokens[at].form.stem, (_never, None))
+    return word if is_meant(_place(tokens, at)) else None
 
 
 def _is_filler_at(tokens: list[Token], at: int) -> bool:
     """Return whether a word adds nothing in its place.
 
-    So do `both` before `and`, the words of a range of numbers, `this` before a noun, and
-    `potentially` behind `may`.
+    So do `both` before `and`, the words of a range of numbers, `this` before a noun, `potentially`
+    behind `may`, and `along` before `with`.
     """
     stem = tokens[at].form.stem
     if stem not in _FILLERS_AT:
@@ -206,12 +205,10 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
         return any(word.stem == "and" for word in before + behind)
-    if stem in ("on", "from") and behind and behind[0].stem in DAY_STEMS:
+    if stem in ("on", "from") and behind and behind[0].stem in _DAYS:
         return True
-    if stem in _DETERMINERS:
-        return bool(behind) and behind[0].is_content
-    if stem in _PERHAPS:
-        return bool(before) and before[-1].stem in _MAY
+    if stem in _ADDS_NOTHING:
+        return _ADDS_NOTHING[stem](_place(tokens, at))
     is_size = stem in _SIZES and bool(before) and before[-1].is_number
     is_before_number = bool(behind) and behind[0].is_number
     return is_before_number and (is_size or _is_of_a_range(stem, before, behind))
@@ -228,16 +225,55 @@ def _is_of_a_range(stem: str, before: Sequence[NormalForm], behind: Sequence[Nor
     return stem in _TO and ends and any(word.is_number for word in before[-3:])
 
 
-def _is_some(tokens: list[Token], at: int) -> bool:
-    """Return whether `certain` stands before what it counts, as in `certain rooms`."""
-    before = tokens[at - 1].form.stem if at else ""
-    behind = tokens[at + 1].form if at + 1 < len(tokens) else None
-    return before not in _SURE and behind is not None and behind.is_content
-
-
 def _same_word(one: Word, other: Word) -> bool:
     if one.stem == other.stem:
         return one.is_past == other.is_past
     if one.is_fixed or other.is_fixed or one.is_past != other.is_past:
         return False
     return other.stem in synonyms_of(one.stem) and other.stem not in opposites().get(one.stem, ())
+
+
+def _place(tokens: list[Token], at: int) -> _Place:
+    before = tokens[at - 1].form if at else _NONE
+    behind = tokens[at + 1].form if at + 1 < len(tokens) else _NONE
+    return _Place(tokens[at].form, before, behind)
+
+
+def _never(_: _Place) -> bool:
+    return False
+
+
+_NONE = NormalForm("", is_content=False)
+_ADDS_NOTHING: Mapping[str, Callable[[_Place], bool]] = {
+    **dict.fromkeys(_DETERMINERS, lambda place: place.behind.is_content),
+    **dict.fromkeys(_PERHAPS, lambda place: place.before.stem in _MAY),
+    **dict.fromkeys(_ALONG_WORDS, lambda place: place.behind.stem == _WITH),
+}
+"""Between which words these add nothing."""
+_NECESSARY = Word(stem("necessary"), is_past=False, is_fixed=False)
+_TWO = Word("2", is_past=False, is_fixed=True)
+_MEANT: Mapping[str, tuple[Callable[[_Place], bool], Word]] = {
+    "x": (lambda p: p.before.is_number, Word(stem("times"), is_past=False, is_fixed=False)),
+    "h": (lambda p: p.before.stem in UNITS, Word("hour", is_past=False, is_fixed=True)),
+    "certain": (
+        lambda p: p.before.stem not in _SURE and p.behind.is_content,
+        Word("some", is_past=False, is_fixed=False),
+    ),
+    **dict.fromkeys(
+        _NEEDED,
+        (lambda p: p.form.is_past and p.before.stem in _AS_NEEDED, _NECESSARY),
+    ),
+    "through": (
+        lambda p: p.before.stem in DAY_STEMS,
+        Word("to", is_past=False, is_fixed=False),
+    ),
+    "second": (lambda p: not p.before.is_number, _TWO),
+    "both": (lambda _: True, _TWO),
+    "as": (lambda p: p.before == _NONE, Word("because", is_past=False, is_fixed=False)),
+    "can": (lambda p: not p.behind.is_negator, Word("may", is_past=False, is_fixed=False)),
+    _WITH: (
+        lambda p: p.before.stem in _ALONG_WORDS,
+        Word(_ALONG, is_past=False, is_fixed=False),
+    ),
+}
+"""Words that mean another between some words: between which ones, and the other word."""

@@ -36,7 +36,7 @@ _LETTERS = rf"[^\W\d_](?:[{_LOOSE}]*[^\W\d_])*[{_LOOSE}]*"
 _DIGITS = rf"\d(?:[{_LOOSE}]*\d)*"
 _TOKEN = re.compile(
     r"(?=\d)(?:(?P<date>(?<![\d./-])(?:[12]\d{3}([./-])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3[12]\d{3}"
-    r"|\d{1,2}/\d{1,2}/\d\d)(?![\d/-]|[.]\d))"
+    rf"|\d{{1,2}}/\d{{1,2}}/\d\d|{dates.MONTH_AND_YEAR})(?![\d/-]|[.]\d))"
     rf"|(?P<time>{clock_times.TIME})|(?P<power>{number_words.POWER})"
     r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
     r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d))"

@@ -9,7 +9,8 @@ from evals.evaluators.groundedness.tokens import Token
 
 _AHEAD = 4
 """Words behind a name that are searched for the name that the other text has there."""
-_TITLES = frozenset(map(stem, "mr mrs ms miss dr sir lord lady prof professor rev st".split()))
+_TITLE_LIST = "mr mrs ms miss dr sir lord lady prof professor rev st"
+_TITLES = frozenset(map(stem, _TITLE_LIST.split()))
 KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
 
 
@@ -117,7 +118,9 @@ def _is_no_exchange(
         return False
     name, instead = token.form.stem, other.form.stem
     ahead = [each and each.form.stem for each in passages.places[place + 1 : place + 1 + _AHEAD]]
-    says_more = name in ahead or instead in [each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]]
+    says_more = name in ahead or instead in [
+        each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]
+    ]
     is_short = name.startswith(instead) or instead.startswith(name) or instead in _TITLES
     before, left = tokens[at - 1], passages.places[place - 1]
     is_apart = left is not None and (token.start - before.end > 1) != (other.start - left.end > 1)
