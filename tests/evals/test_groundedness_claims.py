@@ -49,12 +49,10 @@ def checkouts(tmp_path: Path) -> Path:
     written(tmp_path, "BEGIN-dataset/cmu-dog/begin_dev_cmu.tsv", head, row)
     wice = {
         "claim": "It opened in 1900 and burnt.",
-        "claim_tokens": ["It", "opened", "in", "1900", "“", "and", "burnt", "."],
-        "non_supported_spans": [False, False, False, False, True, False, True, False],
         "evidence": ["(meta data) TITLE: A hall", "(meta data) PUBLISHER: x", "It opened in 1900."],
         "label": "partially_supported",
     }
-    written(tmp_path, "wice/data/non_supported_tokens/train.jsonl", json.dumps(wice))
+    written(tmp_path, "wice/data/entailment_retrieval/claim/test.jsonl", json.dumps(wice))
     return tmp_path
 
 
@@ -74,7 +72,7 @@ def test_claims_are_read_as_they_are_published(checkouts: Path) -> None:
         (
             "(meta data) TITLE: A hall\nIt opened in 1900.",
             "It opened in 1900 and burnt.",
-            ["burnt"],
+            ["It opened in 1900 and burnt."],
         ),
     ]
     assert [c.label for c in claims(checkouts)] == [bool(spans) for _, _, spans in found]

@@ -40,6 +40,7 @@ def fall(scores_beside) -> Callable[[str, str], float]:
         (ADULTS, "About one-fourth of adults sleep badly."),
         (ADULTS, "About one in four adults sleep badly."),
         (ADULTS, "About 1/4 of adults sleep badly."),
+        (ADULTS, "About ¼ of adults sleep badly."),
         (CHILDREN, "20% of children snore."),
         (CHILDREN, "A fifth of children snore."),
         (CHILDREN, "One out of every five children snores."),

@@ -6,7 +6,7 @@ repository that publishes it; all checkouts lie in one folder, each by its repos
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,30 +63,14 @@ def _begin(folder: Path) -> Iterator[Labelled]:
 
 
 def _wice(folder: Path) -> Iterator[Labelled]:
-    """Yield claims of which a part is not supported, with the words of that part marked."""
-    for row in _json_lines(folder / "data/non_supported_tokens/train.jsonl"):
+    for row in _json_lines(folder / "data/entailment_retrieval/claim/test.jsonl"):
         text = "\n".join(line for line in row["evidence"] if not line.startswith(_PUBLISHED))
-        marked = _spans(row["claim"], row["claim_tokens"], row["non_supported_spans"])
-        yield _claim(text, row["claim"], supported=row["label"] == "supported", spans=marked)
+        yield _claim(text, row["claim"], supported=row["label"] == "supported")
 
 
-def _spans(
-    claim: str, words: Sequence[str], unsupported: Sequence[bool]
-) -> tuple[tuple[int, int], ...]:
-    """Return the places of the unsupported words; a word that the claim lacks is passed over."""
-    found, at = [], 0
-    for word, is_unsupported in zip(words, unsupported, strict=True):
-        if (start := claim.find(word, at)) >= 0:
-            at = start + len(word)
-            found += [(start, at)] * is_unsupported
-    return tuple(found)
-
-
-def _claim(
-    text: str, claim: str, *, supported: bool, spans: tuple[tuple[int, int], ...] = ()
-) -> Labelled:
-    """Return a claim; all of it is marked if it is unsupported and no part is known."""
-    marked = spans or ((0, len(claim)),) * (not supported)
+def _claim(text: str, claim: str, *, supported: bool) -> Labelled:
+    """Return a claim; all of it is marked if it is unsupported."""
+    marked = () if supported else ((0, len(claim)),)
     return Labelled(
         id=claim, group=text, context=text, answer=claim, label=int(not supported), spans=marked
     )

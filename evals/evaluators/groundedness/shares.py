@@ -45,18 +45,24 @@ def share_at(at: int, tokens: Sequence[Token], text: str) -> Share | None:
 
 
 def _of_parts(at: int, tokens: Sequence[Token], text: str) -> Share | None:
-    """Return `a quarter`, `2 thirds`, `half` or `2/3`."""
+    """Return `a quarter`, `2 thirds`, `half`, `2/3` or `½`."""
     token, before = tokens[at], tokens[at - 1] if at else None
     if before is not None and _says_which(before, text):
         return None
     parts = _PARTS.get(text[token.start : token.end].lower())
     number = None if before is None else _number(before)
     if parts is None:
-        is_fraction = before is not None and text[before.end : token.start] in ("/", "⁄")
+        is_fraction = before is not None and _is_fraction(before, token, text)
         parts = _number(token) if is_fraction else None
     elif number is None and parts == _PARTS["half"]:
         return Share(50.0, at, at + 1, is_counted=False)
     return _share(number, parts, at - 1, at + 1, is_counted=False)
+
+
+def _is_fraction(one: Token, other: Token, text: str) -> bool:
+    """Return whether two numbers are written as `1/2` or `½`."""
+    is_sign = one.start == other.start and one.end - one.start == 1
+    return is_sign or text[one.end : other.start] in ("/", "⁄")
 
 
 def _says_which(token: Token, text: str) -> bool:
