@@ -37,6 +37,7 @@ def asked(generation: Generation, *messages: tuple[str, str]) -> Generation:
         ("There are seven ways to bake bread.", ["seven"]),
         ("The passage describes seven different topics.", []),
         ("The passage describes seven breads and 9 topics.", ["seven", "9"]),
+        ("It mentions seven people.", ["seven"]),
         ("Bake it for 1/2 to 3/4 of an hour.", []),
         ("The bakery is open 24/7.", []),
         ("The recipe is of 5/12/2014.", ["5/12/2014", "5/12/2014"]),

@@ -17,7 +17,7 @@ _COUNTING = re.compile(
 )
 """In a sentence that may count the answer's own list."""
 _ABOUT_TEXT = re.compile(
-    r"\b(?:passages?|texts?|articles?|documents?|sources?|summary|information|excerpts?|it) "
+    r"\b(?:passages?|texts?|articles?|documents?|excerpts?|summary|information) "
     r"(?:also )?(?:about|on|provides? (?:information|details) (?:about|on)|(?:talks?|is|are) about"
     r"|(?:discuss|describ|mention|cover|list|contain|present|introduc|summari[sz]|compar)\w*"
     r"|refers? to) (?:the |these )?(?P<count>[a-z]+|\d)"
@@ -25,7 +25,7 @@ _ABOUT_TEXT = re.compile(
     r"|entities|events|works|stories|points|items|aspects|matters|figures|articles)\b",
     re.IGNORECASE,
 )
-"""A statement of how many subjects the passages have, which they do not count themselves."""
+"""How many subjects the passages have: a count that they do not make themselves."""
 
 
 @dataclass(frozen=True, slots=True)
