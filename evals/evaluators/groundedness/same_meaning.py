@@ -74,7 +74,7 @@ class Word:
     """A number, a unit or a negation, which has no synonyms."""
 
 
-class _Place(NamedTuple):
+class _WordPlace(NamedTuple):
     """A word and its neighbours; a form without a stem stands for none."""
 
     form: NormalForm
@@ -233,18 +233,18 @@ def _same_word(one: Word, other: Word) -> bool:
     return other.stem in synonyms_of(one.stem) and other.stem not in opposites().get(one.stem, ())
 
 
-def _place(tokens: list[Token], at: int) -> _Place:
+def _place(tokens: list[Token], at: int) -> _WordPlace:
     before = tokens[at - 1].form if at else _NONE
     behind = tokens[at + 1].form if at + 1 < len(tokens) else _NONE
-    return _Place(tokens[at].form, before, behind)
+    return _WordPlace(tokens[at].form, before, behind)
 
 
-def _never(_: _Place) -> bool:
+def _never(_: _WordPlace) -> bool:
     return False
 
 
 _NONE = NormalForm("", is_content=False)
-_ADDS_NOTHING: Mapping[str, Callable[[_Place], bool]] = {
+_ADDS_NOTHING: Mapping[str, Callable[[_WordPlace], bool]] = {
     **dict.fromkeys(_DETERMINERS, lambda place: place.behind.is_content),
     **dict.fromkeys(_PERHAPS, lambda place: place.before.stem in _MAY),
     **dict.fromkeys(_ALONG_WORDS, lambda place: place.behind.stem == _WITH),
@@ -252,7 +252,7 @@ _ADDS_NOTHING: Mapping[str, Callable[[_Place], bool]] = {
 """Between which words these add nothing."""
 _NECESSARY = Word(stem("necessary"), is_past=False, is_fixed=False)
 _TWO = Word("2", is_past=False, is_fixed=True)
-_MEANT: Mapping[str, tuple[Callable[[_Place], bool], Word]] = {
+_MEANT: Mapping[str, tuple[Callable[[_WordPlace], bool], Word]] = {
     "x": (lambda p: p.before.is_number, Word(stem("times"), is_past=False, is_fixed=False)),
     "h": (lambda p: p.before.stem in UNITS, Word("hour", is_past=False, is_fixed=True)),
     "certain": (
