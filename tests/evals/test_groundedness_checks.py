@@ -48,7 +48,8 @@ SHOW = (
     (
         "The first prize went to Poland's Anna Harkowska. The hall in downtown Leeds was opened by "
         "Governor Mary Fallin. Star Mike Radja scored from an angle in the second period, and Mike "
-        "Forney twice. Visit the Cafe Angouleme, where Rupert Murdoch dined."
+        "Forney twice. Visit the Cafe Angouleme, where Rupert Murdoch dined. In the end "
+        "marathon champion Smith outsprinted Jones. The tandem champions were Nansen and Lund."
     ),
 )
 
@@ -65,11 +66,13 @@ SHOW = (
         ("Star Mike Forney scored from an angle in the second period.", False),
         ("Star Mike Harkowska scored from an angle in the second period.", True),
         ("Visit the Café Angoulême, where Rupert Murdoch dined.", False),
+        ("In the end marathon champion Jones outsprinted Smith.", True),
+        ("The tandem champions were Lund and Nansen.", False),
         ("Visit the Cafe Radja, where Rupert Murdoch dined.", True),
     ],
 )
 def test_a_name_is_exchanged_only_for_another(answer, is_error) -> None:
-    """One of two names more or less is no exchange, nor are short forms and accents left out."""
+    """A name more or less is no exchange, nor is a short form, an accent or a list's order."""
     readings = read(answer, sentences_of(answer), indexed(SHOW), shipped().rarity)
     assert np.isfinite(excess(readings)).tolist() == [is_error]
 

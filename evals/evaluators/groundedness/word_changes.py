@@ -7,8 +7,11 @@ from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.tokens import Token
 
-_AHEAD = 4
-"""Words behind a name that are searched for the name that the other text has there."""
+_NEAR, _AHEAD = 3, 8
+"""Words behind a name in which the name of the other text is part of one phrase, or an exchange of
+both names is looked for."""
+_LISTED = frozenset(["and", "or"])
+"""Words on both sides of which names may be exchanged."""
 _TITLE_LIST = "mr mrs ms miss dr sir lord lady prof professor rev st"
 _TITLES = frozenset(map(stem, _TITLE_LIST.split()))
 KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
@@ -109,23 +112,31 @@ def _is_no_exchange(
 ) -> bool:
     """Return whether two names at one place can both be right.
 
-    One text says more there (`Poland's Anna Harkowska`, `Anna Harkowska`), one name is short for
-    the other (`Gov.`, `Governor`), only one of them stands behind a comma, or the name belongs to
-    one before it that the passages have elsewhere (`Mike Forney`, `Mike Radja`).
+    One text says more there (`Poland's Anna Harkowska`, `Anna Harkowska`), unless the names have
+    changed places; one name is short for the other (`Gov.`, `Governor`); only one of them stands
+    behind a comma; or the name belongs to one before it that the passages have elsewhere (`Mike
+    Forney`, `Mike Radja`).
     """
     token, other = tokens[at], passages.places[place]
     if other is None:
         return False
     name, instead = token.form.stem, other.form.stem
-    ahead = [each and each.form.stem for each in passages.places[place + 1 : place + 1 + _AHEAD]]
-    says_more = name in ahead or instead in [
-        each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]
-    ]
+    behind = passages.places[place + 1 : place + 1 + _AHEAD]
+    there = _index(name, [each.form.stem if each else "" for each in behind])
+    here = _index(instead, [each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]])
+    is_list = there == here == 1 and tokens[at + 1].form.stem in _LISTED
+    changed_places = max(there, here) < _AHEAD and (min(there, here) > 0 or there == here)
+    says_more = min(there, here) < _NEAR and (is_list or not changed_places)
     is_short = name.startswith(instead) or instead.startswith(name) or instead in _TITLES
     before, left = tokens[at - 1], passages.places[place - 1]
     is_apart = left is not None and (token.start - before.end > 1) != (other.start - left.end > 1)
     known = before.is_name and (rows[at - 1], rows[at]) in passages.pairs
     return says_more or is_short or is_apart or known
+
+
+def _index(stem: str, stems: Sequence[str]) -> int:
+    """Return the place of a stem among others; `_AHEAD` if it is not there."""
+    return stems.index(stem) if stem in stems else _AHEAD
 
 
 def _dropped(
