@@ -67,6 +67,7 @@ SHOW = (
         ("Star Mike Harkowska scored from an angle in the second period.", True),
         ("Visit the Café Angoulême, where Rupert Murdoch dined.", False),
         ("In the end marathon champion Jones outsprinted Smith.", True),
+        ("Star Radja Radja scored from an angle in the second period.", True),
         ("The tandem champions were Lund and Nansen.", False),
         ("Visit the Cafe Radja, where Rupert Murdoch dined.", True),
     ],

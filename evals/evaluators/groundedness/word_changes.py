@@ -113,9 +113,9 @@ def _is_no_exchange(
     """Return whether two names at one place can both be right.
 
     One text says more there (`Poland's Anna Harkowska`, `Anna Harkowska`), unless the names have
-    changed places; one name is short for the other (`Gov.`, `Governor`); only one of them stands
-    behind a comma; or the name belongs to one before it that the passages have elsewhere (`Mike
-    Forney`, `Mike Radja`).
+    changed places or the name follows again (`States States`); one name is short for the other
+    (`Gov.`, `Governor`); only one of them stands behind a comma; or the name belongs to one before
+    it that the passages have elsewhere (`Mike Forney`, `Mike Radja`).
     """
     token, other = tokens[at], passages.places[place]
     if other is None:
@@ -123,10 +123,11 @@ def _is_no_exchange(
     name, instead = token.form.stem, other.form.stem
     behind = passages.places[place + 1 : place + 1 + _AHEAD]
     there = _index(name, [each.form.stem if each else "" for each in behind])
-    here = _index(instead, [each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]])
+    ours = [each.form.stem for each in tokens[at + 1 : at + 1 + _AHEAD]]
+    here, again = _index(instead, ours), _index(name, ours)
     is_list = there == here == 1 and tokens[at + 1].form.stem in _LISTED
     changed_places = max(there, here) < _AHEAD and (min(there, here) > 0 or there == here)
-    says_more = min(there, here) < _NEAR and (is_list or not changed_places)
+    says_more = min(there, here) < _NEAR <= again and (is_list or not changed_places)
     is_short = name.startswith(instead) or instead.startswith(name) or instead in _TITLES
     before, left = tokens[at - 1], passages.places[place - 1]
     is_apart = left is not None and (token.start - before.end > 1) != (other.start - left.end > 1)
