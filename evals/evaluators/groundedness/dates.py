@@ -14,7 +14,7 @@ STEMS = (*map(stem, _MONTHS[:4]), "may", *map(stem, _MONTHS[5:]))
 """The stems of the months' names."""
 _LAST_DAY = 31
 MONTH_AND_YEAR = r"(?:0[1-9]|1[0-2])/(?:19|20)\d\d"
-_MONTH_AND_YEAR = re.compile(r"(\d\d)/(\d{4})")
+_MONTH_AND_YEAR = re.compile(MONTH_AND_YEAR)
 
 Date = tuple[str, str]
 """Stems of a month and a day."""
@@ -22,9 +22,10 @@ Date = tuple[str, str]
 
 def date_tokens(text: str, start: int) -> Iterator[Token]:
     """Yield month, day and year of a date at `start`, or its numbers if it is none."""
-    if (month_year := _MONTH_AND_YEAR.fullmatch(text)) is not None:
-        yield Token(_month(int(month_year[1])), start, start + len(text), is_name=False)
-        yield Token(_number(month_year[2]), start, start + len(text), is_name=False)
+    if _MONTH_AND_YEAR.fullmatch(text):
+        named, _, year = text.partition("/")
+        yield Token(_month(int(named)), start, start + len(text), is_name=False)
+        yield Token(_number(year), start, start + len(text), is_name=False)
         return
     found = _read(text)
     if found is None:

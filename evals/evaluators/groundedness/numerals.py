@@ -7,7 +7,7 @@ from evals.evaluators.groundedness.dates import months_of_dates
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.question import Question
 from evals.evaluators.groundedness.sentences import Sentence
-from evals.evaluators.groundedness.tokens import Token
+from evals.evaluators.groundedness.tokens import YEAR, Token
 
 _REACH = 40
 """Characters around a number that are searched for its label."""
@@ -23,7 +23,6 @@ _LABEL = re.compile(
 _FRACTION = re.compile(r"(?<![\d/.])(?:24/7|1/(?:[2-9]|1[0-6])|[2-9]/(?:[3-9]|1[0-6]))(?![\d/])")
 """Fractions of small numbers, which are not dates; and 24/7."""
 _CENTURY = re.compile(r"(?:st|nd|rd|th)[-\s]+centur", re.IGNORECASE)
-_YEAR = re.compile(r"1\d\d\d|20\d\d")
 
 
 def unexplained(
@@ -50,7 +49,7 @@ def _explained(
 ) -> bool:
     number, after = token.form.stem, text[token.end : token.end + _REACH]
     before = text[max(token.start - _REACH, sentence.start) : token.start]
-    if text[token.end - 1].lower() == "s" and _YEAR.fullmatch(number):
+    if text[token.end - 1].lower() == "s" and YEAR.fullmatch(number):
         known = any(year[:3] == number[:3] for year in _years(passages))
     elif text[token.start].isalpha():
         known = number in _SPELLED and not text[token.start : token.end].isupper()
@@ -66,4 +65,4 @@ def _explained(
 
 
 def _years(passages: Passages) -> list[str]:
-    return [stem for stem in passages.ids if _YEAR.fullmatch(stem)]
+    return [stem for stem in passages.ids if YEAR.fullmatch(stem)]

@@ -14,7 +14,7 @@ from evals.evaluators.groundedness.framing import claim
 from evals.evaluators.groundedness.number_words import fraction
 from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.stemming import stem
-from evals.evaluators.groundedness.tokens import DAY_STEMS, NormalForm, Token, form_of, synonyms_of
+from evals.evaluators.groundedness.tokens import DAY_STEMS, NormalForm, Token, synonyms_of
 from evals.evaluators.groundedness.word_classes import UNITS
 
 _FILLER_LIST = "a an the that which who whom also and please then per very"
@@ -35,7 +35,7 @@ _SLASH = "/"
 _ALONG, _WITH = "along with", "with"
 _READINGS = {_SLASH: "or", _ALONG: _WITH}
 """Words that may also be read as `and`, which does not count."""
-_ALONG_WORDS = frozenset(form_of(word).stem for word in ("along", "together"))
+_ALONG_WORDS = frozenset(map(stem, ["along", "together"]))
 _HOWEVER = re.compile(r"(?<=, )however\b(?=,|[.!?]*$)")
 """Where it says what it says at the beginning."""
 _SIGN = re.compile(r"[~≈∼/+#]| or more\b|(?<=[a-z.])\s?[-–]\s?(?=[A-Z])", re.IGNORECASE)
@@ -69,8 +69,8 @@ class Word:
     """A word in the form in which it is compared."""
 
     stem: str
-    is_past: bool
-    is_fixed: bool = field(compare=False)
+    is_past: bool = False
+    is_fixed: bool = field(default=False, compare=False)
     """A number, a unit or a negation, which has no synonyms."""
 
 
@@ -166,7 +166,7 @@ def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterato
     at, stems = 0, [token.form.stem for token in tokens]
     while at < len(tokens):
         for sign in signs.get(at, ()):
-            yield Word(sign, is_past=False, is_fixed=False)
+            yield Word(sign)
         for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 0, 0, -1):
             phrase = tuple(islice(stems, at, at + length))
             if len(phrase) == length and (instead := PHRASES.get(phrase)):
@@ -180,7 +180,7 @@ def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterato
             if form.stem not in _FILLERS and not _is_filler_at(tokens, at):
                 fixed = form.is_number or form.is_negator or form.stem in UNITS
                 numbers = fraction(form.stem) if form.is_number else ()
-                yield from (Word(number, is_past=False, is_fixed=True) for number in numbers)
+                yield from (Word(number, is_fixed=True) for number in numbers)
                 if not numbers:
                     yield _by_place(tokens, at) or Word(form.stem, form.is_past, fixed)
             at += 1
@@ -188,7 +188,10 @@ def _words(tokens: list[Token], signs: Mapping[int, tuple[str, ...]]) -> Iterato
 
 def _by_place(tokens: list[Token], at: int) -> Word | None:
     """Return the word for one whose meaning its place tells, such as `certain` or `second`."""
-    is_meant, word = _MEANT.get(tokens[at].form.stem, (_never, None))
+    meant = _MEANT.get(tokens[at].form.stem)
+    if meant is None:
+        return None
+    is_meant, word = meant
     return word if is_meant(_place(tokens, at)) else None
 
 
@@ -201,14 +204,14 @@ def _is_filler_at(tokens: list[Token], at: int) -> bool:
     stem = tokens[at].form.stem
     if stem not in _FILLERS_AT:
         return False
+    if stem in _ADDS_NOTHING:
+        return _ADDS_NOTHING[stem](_place(tokens, at))
     before = [token.form for token in tokens[max(at - _MAX_BETWEEN, 0) : at]]
     behind = [token.form for token in tokens[at + 1 : at + 1 + _MAX_BETWEEN]]
     if stem == "both":
         return any(word.stem == "and" for word in before + behind)
     if stem in ("on", "from") and behind and behind[0].stem in _DAYS:
         return True
-    if stem in _ADDS_NOTHING:
-        return _ADDS_NOTHING[stem](_place(tokens, at))
     is_size = stem in _SIZES and bool(before) and before[-1].is_number
     is_before_number = bool(behind) and behind[0].is_number
     return is_before_number and (is_size or _is_of_a_range(stem, before, behind))
@@ -239,10 +242,6 @@ def _place(tokens: list[Token], at: int) -> _WordPlace:
     return _WordPlace(tokens[at].form, before, behind)
 
 
-def _never(_: _WordPlace) -> bool:
-    return False
-
-
 _NONE = NormalForm("", is_content=False)
 _ADDS_NOTHING: Mapping[str, Callable[[_WordPlace], bool]] = {
     **dict.fromkeys(_DETERMINERS, lambda place: place.behind.is_content),
@@ -250,30 +249,21 @@ _ADDS_NOTHING: Mapping[str, Callable[[_WordPlace], bool]] = {
     **dict.fromkeys(_ALONG_WORDS, lambda place: place.behind.stem == _WITH),
 }
 """Between which words these add nothing."""
-_NECESSARY = Word(stem("necessary"), is_past=False, is_fixed=False)
-_TWO = Word("2", is_past=False, is_fixed=True)
+_NECESSARY = Word(stem("necessary"))
+_TWO = Word("2", is_fixed=True)
 _MEANT: Mapping[str, tuple[Callable[[_WordPlace], bool], Word]] = {
-    "x": (lambda p: p.before.is_number, Word(stem("times"), is_past=False, is_fixed=False)),
-    "h": (lambda p: p.before.stem in UNITS, Word("hour", is_past=False, is_fixed=True)),
-    "certain": (
-        lambda p: p.before.stem not in _SURE and p.behind.is_content,
-        Word("some", is_past=False, is_fixed=False),
-    ),
+    "x": (lambda p: p.before.is_number, Word(stem("times"))),
+    "h": (lambda p: p.before.stem in UNITS, Word("hour", is_fixed=True)),
+    "certain": (lambda p: p.before.stem not in _SURE and p.behind.is_content, Word("some")),
     **dict.fromkeys(
         _NEEDED,
         (lambda p: p.form.is_past and p.before.stem in _AS_NEEDED, _NECESSARY),
     ),
-    "through": (
-        lambda p: p.before.stem in DAY_STEMS,
-        Word("to", is_past=False, is_fixed=False),
-    ),
+    "through": (lambda p: p.before.stem in DAY_STEMS, Word("to")),
     "second": (lambda p: not p.before.is_number, _TWO),
     "both": (lambda _: True, _TWO),
-    "as": (lambda p: p.before == _NONE, Word("because", is_past=False, is_fixed=False)),
-    "can": (lambda p: not p.behind.is_negator, Word("may", is_past=False, is_fixed=False)),
-    _WITH: (
-        lambda p: p.before.stem in _ALONG_WORDS,
-        Word(_ALONG, is_past=False, is_fixed=False),
-    ),
+    "as": (lambda p: p.before == _NONE, Word("because")),
+    "can": (lambda p: not p.behind.is_negator, Word("may")),
+    _WITH: (lambda p: p.before.stem in _ALONG_WORDS, Word(_ALONG)),
 }
 """Words that mean another between some words: between which ones, and the other word."""

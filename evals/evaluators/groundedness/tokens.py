@@ -28,7 +28,7 @@ from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.verb_forms import in_context
 from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
-__all__ = ["DAY_STEMS", "NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
+__all__ = ["DAY_STEMS", "YEAR", "NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
 
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
@@ -90,7 +90,7 @@ _AROUND = len(". through Sun.")
 _NEAR = len(" - ")
 _CENTS = frozenset(["cent", "penni"])
 """Stems of hundredths of a currency's unit."""
-_YEAR, _TWO_DIGITS = re.compile(r"1\d\d\d|20\d\d"), re.compile(r"\d\d")
+YEAR, _TWO_DIGITS = re.compile(r"1\d\d\d|20\d\d"), re.compile(r"\d\d")
 _DASH, _GOES_ON = re.compile(r"[-/]|\s?(?:--|[–—])\s?"), re.compile(r"[-–/.,]\d|\s?[%=]")
 _MAX_DIGITS = 40
 
@@ -191,7 +191,7 @@ def _of_word(
     if said := _said(word, stem_before, around):
         yield from (Token(form_of(one), start, end, is_name=word in DAYS) for one in said)
         return
-    if last is not None and (year := _end_of_years(word, last, text, start)):
+    if last and last.form.is_number and (year := _end_of_years(word, last, text, start)):
         yield Token(form_of(year), start, end, is_name=False)
         return
     if word in _FRACTIONS:
@@ -210,7 +210,7 @@ def _of_word(
 def _end_of_years(word: str, last: Token, text: str, start: int) -> str:
     """Return the year that two digits behind another year mean, as in `2007-08`, or nothing."""
     first, end = last.form.stem, start + len(word)
-    if not _TWO_DIGITS.fullmatch(word) or not _YEAR.fullmatch(first):
+    if not _TWO_DIGITS.fullmatch(word) or not YEAR.fullmatch(first):
         return ""
     is_range = _DASH.fullmatch(text[last.end : start]) and not _GOES_ON.match(text, end)
     is_first = last.start == 0 or text[last.start - 1] not in "-–/.,"
