@@ -64,7 +64,7 @@ def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> Judge
     """Judge a file with the shipped model, or out of fold if its answers trained that one.
 
     `kept` is the training's `--out-of-fold` output. Without `pairs`, the shipped model judges
-    single answers only.
+    single answers only; of summaries that trained it in pairs, pairs are out of fold, too.
     """
     answers, model = load(file), shipped()
     calibration = model.calibration
@@ -76,10 +76,12 @@ def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> Judge
     if trained_on(answers):
         how = "out of fold"
         raw, raw_made, beside, real_beside = _out_of_fold(kept)
-        kinds, edits_beside = _edits_out_of_fold(kept)
+        kinds, edits_beside = _edits_out_of_fold(kept, "edit_kinds", "edits_beside")
     else:
         how, raw, raw_made = "shipped model", _raw(answers, model), _raw(made, model)
-        if pairs:
+        if trained_on(answers, "compared"):
+            kinds, edits_beside = _edits_out_of_fold(kept, "summary_kinds", "summaries_beside")
+        elif pairs:
             edits = edited_pairs(answers, SEED + 3)
             kinds = [duel.kind for duel in edits]
             beside, real_beside, edits_beside = (
@@ -131,10 +133,10 @@ def of_folds(found: JudgedFile, folds: Collection[int]) -> JudgedFile:
     )
 
 
-def trained_on(answers: Sequence[Labelled]) -> bool:
-    """Return whether any of the answers trained the shipped model."""
+def trained_on(answers: Sequence[Labelled], how: str = "trained") -> bool:
+    """Return whether any of the answers trained the shipped model; `compared`: in pairs alone."""
     with np.load(FILE, allow_pickle=False) as arrays:
-        known = set(arrays["trained"].tolist())
+        known = set(arrays[how].tolist())
     return any(fingerprint(item) in known for item in answers)
 
 
@@ -159,11 +161,13 @@ def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
     return model.calibration.of_checked(checked, data.excess, data.answer, len(answers))
 
 
-def _edits_out_of_fold(kept: Path | None) -> tuple[list[str], Floats | None]:
+def _edits_out_of_fold(
+    kept: Path | None, kinds: str, scores: str
+) -> tuple[list[str], Floats | None]:
     if kept is None:
         return [], None
     with np.load(kept, allow_pickle=False) as arrays:
-        return arrays["edit_kinds"].tolist(), arrays["edits_beside"]
+        return arrays[kinds].tolist(), arrays[scores]
 
 
 def _out_of_fold(kept: Path | None) -> tuple[Floats, Floats, Floats, Floats]:

@@ -1,7 +1,8 @@
 """Train the groundedness model: `python -m training.groundedness --data FOLDER`.
 
-The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), and `halueval_qa.jsonl.gz` with
-`halueval_general.jsonl.gz` (English, for its words alone). Needs scikit-learn and PyTorch.
+The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), `summedits.jsonl.gz` (edited summaries),
+and `halueval_qa.jsonl.gz` with `halueval_general.jsonl.gz` (English, for its words alone). Needs
+scikit-learn and PyTorch.
 """
 
 import argparse
@@ -22,7 +23,16 @@ from evals.evaluators.groundedness.model import (
     to_arrays,
 )
 from training.groundedness.beside import values_beside
-from training.groundedness.data import COUNTED, TRAINED, Labelled, fingerprint, load, texts
+from training.groundedness.data import (
+    COUNTED,
+    EDITED,
+    TRAINED,
+    Labelled,
+    fingerprint,
+    load,
+    texts,
+)
+from training.groundedness.edited_summaries import edited_summaries
 from training.groundedness.examples import corrupted, sentences
 from training.groundedness.fit import (
     SEED,
@@ -60,12 +70,15 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
     duels = made_duels(answers, SEED + 1) + real(answers)
     duels += exchanged(answers, SEED + 2)
     odds = choices(answers, counted)
+    summaries = edited_summaries(folder / EDITED)
+    of_groups = {**odds.without, **dict.fromkeys((d.one.group for d in summaries), odds.of_all)}
     return Corpus(
         answers,
         sentences(answers, words),
         made,
         sentences(made, words),
-        contrasts(duels, words, odds.without),
+        summaries,
+        contrasts([*duels, *summaries], words, of_groups),
         odds,
     ), words
 
@@ -81,14 +94,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     label = np.array([item.label for item in corpus.answers])
     found = cross_fit(corpus, words)
     calibration = calibrated(any_of(*found.sentences.T), corpus.sentences, label)
-    every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
-    model = with_calibration(fit(corpus, words, corpus.choices.of_all, *every), calibration)
+    model = with_calibration(fit(corpus, words, corpus.choices.of_all), calibration)
     arrays = to_arrays(model)
-    arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
+    compared = load(args.data / EDITED)
+    for name, items in (("trained", corpus.answers), ("compared", compared)):
+        arrays[name] = np.array([fingerprint(item) for item in items], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)
     if args.out_of_fold:
         edits = edited_pairs(corpus.answers, SEED + 3)
-        beside, real, edited = _beside(corpus, found, calibration, edits)
+        beside, real, edited, summaries = _beside(corpus, found, calibration, edits)
         own, made = _checked(corpus, found, calibration)
         np.savez(
             args.out_of_fold,
@@ -98,6 +112,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             real_beside=real,
             edit_kinds=np.array([duel.kind for duel in edits]),
             edits_beside=edited,
+            summary_kinds=np.array([duel.kind for duel in corpus.summaries]),
+            summaries_beside=summaries,
             sentences=found.sentences,
             made_sentences=found.corrupted,
         )
@@ -115,8 +131,8 @@ def _checked(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tupl
 
 def _beside(
     corpus: Corpus, found: OutOfFold, calibration: Calibration, edits: Sequence[Duel]
-) -> tuple[Floats, Floats, Floats]:
-    """Return the pair scores of corrupted answers, of two models' answers, and of edited ones."""
+) -> tuple[Floats, ...]:
+    """Return the pair scores of corrupted, two models', and edited answers, and of summaries."""
     models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
 
     def model_of(item: Labelled) -> Model:
@@ -127,6 +143,7 @@ def _beside(
         values_beside(pairs, model_of),
         values_beside(real(corpus.answers), model_of),
         values_beside(edits, model_of),
+        values_beside(corpus.summaries, model_of),
     )
 
 

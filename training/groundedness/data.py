@@ -11,6 +11,8 @@ from typing import Any
 TRAINED = "ragtruth_qa.jsonl.gz"
 COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
 """English in which words are counted; the labels are not used."""
+EDITED = "summedits.jsonl.gz"
+"""Edited summaries, compared in pairs; single answers are not trained on them."""
 CONTRADICTION = "Conflict"
 """Part of RAGTruth's names of span types for contradictions, evident and subtle."""
 

@@ -18,9 +18,10 @@ from evals.evaluators.groundedness.forest import Forest
 from evals.evaluators.groundedness.model import Calibration, Floats, Model, Shifts
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.word_odds import WordOdds
+from training.groundedness import edited_summaries
 from training.groundedness.data import Labelled
 from training.groundedness.examples import Sentences
-from training.groundedness.twin_examples import Contrasts
+from training.groundedness.twin_examples import Contrasts, Duel
 from training.groundedness.word_odds import Learner, Places
 
 BASE_RATE = 0.18
@@ -34,10 +35,12 @@ SEED = 20261121
 UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
 _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {
-    "affirmed": 9.0, "negation": 1.8, "denied": 1.8, "negation left out": 6.8, "cut": 0.3,
+    "affirmed": 9.0, "negation": 1.8, "denied": 1.8, "negation left out": 8.0, "cut": 0.3,
     "condition left out": 3.0, "modality": 5.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.5,
     "name": 1.5, "noun": 0.5, "negation put in": 0.2, "qualifier put in": 0.8, "verb denied": 1.0,
-    "tense of a verb": 1.5, "denying word left out": 2.7, "advice turned into a ban": 0.4,
+    "tense of a verb": 2.5, "denying word left out": 2.7, "advice turned into a ban": 0.4,
+    "denying word put in": 2.0, "antonym": 2.0,
+    edited_summaries.HARMLESS: 6.0, edited_summaries.HARMFUL: 6.0,
 }  # fmt: skip
 """Words left out and words put in are each other's mirror images, and answers have few negations
 to leave out: without weights, whatever one answer has more would look wrong."""
@@ -73,8 +76,11 @@ class Corpus:
     sentences: Sentences
     corrupted: Sequence[Labelled]
     corrupted_sentences: Sentences
+    summaries: Sequence[Duel]
+    """Summaries with edited copies."""
     contrasts: Contrasts
-    """Measured with the choices that were fitted without the answer's fold."""
+    """Of pairs of answers, measured with the choices that were fitted without the answer's fold,
+    and of the summaries."""
     choices: Choices
 
     def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
@@ -126,23 +132,23 @@ def choices(answers: Sequence[Labelled], documents: Iterable[str]) -> Choices:
 
 
 def fit(
-    corpus: Corpus, words: Rarity, odds: WordOdds, train: Bools, train_corrupted: Bools
+    corpus: Corpus, words: Rarity, odds: WordOdds, without: frozenset[str] = frozenset()
 ) -> Model:
-    """Fit the forests on the answers in the masks; the model stays uncalibrated."""
+    """Fit the forests on what is not of these groups; the model stays uncalibrated."""
     data, made = corpus.sentences, corpus.corrupted_sentences
-    used = data.of(train)
+    tested, of_tested = corpus.of_groups(without)
+    used = data.of(~tested)
     invention = _boosted(250, data.rows[used], data.unsupported[used], draws=_DRAWS)
     # A sentence from other passages is an invention; only the other kinds are changes.
     is_change = np.array([item.kind != "foreign" for item in corpus.corrupted])
-    wrong = made.of(train_corrupted & is_change) & made.unsupported
+    wrong = made.of(~of_tested & is_change) & made.unsupported
     right = used & ~data.unsupported
     rows = np.concatenate([data.rows[right], made.rows[wrong]])
     label = np.repeat([False, True], [right.sum(), wrong.sum()])
     weight = np.repeat([1.0, _WEIGHT_OF_CORRUPTED], [right.sum(), wrong.sum()])
     corruption = _boosted(200, rows, label, weight)
     contradiction = _contradiction(data, used)
-    seen = frozenset(item.group for item, used in zip(corpus.answers, train, strict=True) if used)
-    contrast = _contrast(corpus.contrasts, seen)
+    contrast = _contrast(corpus.contrasts, without)
     return Model(invention, corruption, contradiction, contrast, words, odds, SHIFTS, UNCALIBRATED)
 
 
@@ -153,9 +159,9 @@ def _contradiction(data: Sentences, used: Bools) -> Forest:
     return _boosted(120, data.rows[rows], data.contradicted[rows], **few)
 
 
-def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
+def _contrast(data: Contrasts, without: frozenset[str]) -> Forest:
     """Fit the forest that judges a sentence beside its counterpart."""
-    used = np.array([group in groups for group in data.group])
+    used = np.array([group not in without for group in data.group])
     weight = np.array([_WEIGHTS_OF_PAIRS.get(kind, 1.0) for kind in data.kind])
     return _boosted(400, data.rows[used], data.unsupported[used], weight[used])
 
@@ -166,11 +172,15 @@ def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     odds, made_odds = np.zeros((len(data.rows), 2)), np.zeros((len(made.rows), 2))
     models = dict[str, Model]()
     folds = fold_of_groups(corpus.answers)
+    of_summaries = fold_of_groups([duel.one for duel in corpus.summaries])
     for fold in range(FOLDS):
-        names = frozenset(group for group, at in folds.items() if at == fold)
-        tested, of_tested = corpus.of_groups(names)
-        odds_of_words = corpus.choices.without[min(names)]
-        model = fit(corpus, words, odds_of_words, ~tested, ~of_tested)
+        own, summaries = (
+            frozenset(group for group, at in of.items() if at == fold)
+            for of in (folds, of_summaries)
+        )
+        names = own | summaries
+        tested, of_tested = corpus.of_groups(own)
+        model = fit(corpus, words, corpus.choices.without[min(own)], names)
         rows, rows_made = data.of(tested), made.of(of_tested)
         odds[rows] = model.parts(data.rows[rows])
         made_odds[rows_made] = model.parts(made.rows[rows_made])

@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     lines = [f"= {british} {american}" for british, american in sorted(spellings.items())]
     lines += [f"{mark} {form} {lemma}" for mark, form, lemma in _irregular(args.wordnet, counts)]
     lines += [f"~ {' '.join(group)}" for group in _groups(args.wordnet, counts)]
+    lines += [f"* {' '.join(group)}" for group in _relatives(args.wordnet, counts)]
     text = "\n".join(dict.fromkeys(lines)) + "\n"
     args.out.write_bytes(gzip.compress(text.encode(), mtime=0))
 
@@ -117,25 +118,50 @@ def _groups(folder: Path, counts: Mapping[str, int]) -> Iterator[list[str]]:
                 yield known
 
 
+def _relatives(folder: Path, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield groups of words that share any sense, or of which one's sense includes the other's."""
+    for part in _PARTS:
+        words = dict(_synsets(folder / f"data.{part}"))
+        usual = {synset: [w for w in of if _is_usual(w, counts)] for synset, of in words.items()}
+        for synset, others in _wider(folder / f"data.{part}"):
+            own = usual[synset]
+            for group in (own, *(own + usual[other] for other in others if own)):
+                if len(set(group)) > 1:
+                    yield list(dict.fromkeys(group))
+
+
+def _wider(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each synset with those that include it, and an adjective's with the one it is like."""
+    for fields in _entries(file):
+        at = 5 + 2 * int(fields[3], 16)
+        pointers = zip(
+            *(fields[at + n : at + 4 * int(fields[at - 1]) : 4] for n in (0, 1)), strict=True
+        )
+        marks = "@&$" if fields[2] == "s" else "@$"
+        yield fields[0], [other for mark, other in pointers if mark in marks]
+
+
 def _is_usual(word: str, counts: Mapping[str, int]) -> bool:
     return word.isalpha() and word.islower() and word not in _CLOSED and counts.get(word, 0) > 0
 
 
 def _senses(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each word with its synsets, the most frequent first."""
-    for line in file.read_text().splitlines():
-        if not line.startswith(" "):
-            fields = line.split()
-            yield fields[0], fields[-int(fields[2]) :]
+    for fields in _entries(file):
+        yield fields[0], fields[-int(fields[2]) :]
 
 
 def _synsets(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each synset's words."""
-    for line in file.read_text().splitlines():
-        if not line.startswith(" "):
-            fields = line.split()
-            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            yield fields[0], [word.partition("(")[0] for word in words]
+    for fields in _entries(file):
+        words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+        yield fields[0], [word.partition("(")[0] for word in words]
+
+
+def _entries(file: Path) -> Iterator[list[str]]:
+    """Yield the fields of each entry."""
+    lines = file.read_text().splitlines()
+    return (line.split() for line in lines if not line.startswith(" "))
 
 
 if __name__ == "__main__":

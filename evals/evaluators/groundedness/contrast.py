@@ -9,7 +9,7 @@ from evals.evaluators.groundedness import polarity, slots, word_choice, word_cla
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import SentenceReading, Values, WordIds
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
-from evals.evaluators.groundedness.tokens import Token, synonyms_of
+from evals.evaluators.groundedness.tokens import Token, relatives_of, synonyms_of
 from evals.evaluators.groundedness.word_odds import WordOdds
 
 _NOTHING = -99.0
@@ -28,7 +28,7 @@ _SIDE = (
     "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
     "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
     "whole_least", "whole_mean",
-    "number_joints_lost", "forms_held", "past", "synonyms", "plain", "plain_near",
+    "number_joints_lost", "forms_held", "past", "synonyms", "relatives", "plain", "plain_near",
     *(f"{name}_words" for name in word_classes.NAMES),
 )  # fmt: skip
 _OF_READING = (
@@ -183,6 +183,9 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         "forms_held": sum(_compared_form(tokens[at], rows[at]) in near.forms for at in content),
         "past": sum(tokens[at].form.is_past for at in own),
         "synonyms": sum(not theirs.isdisjoint(synonyms_of(tokens[at].form.stem)) for at in content),
+        "relatives": sum(
+            not theirs.isdisjoint(relatives_of(tokens[at].form.stem)) for at in content
+        ),
         "plain": len(plain),
         "plain_near": sum(rows[at] in near.rows for at in plain),
         **{f"{name}_words": n for name, n in zip(word_classes.NAMES, classes, strict=True)},

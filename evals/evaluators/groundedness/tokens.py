@@ -26,9 +26,23 @@ from evals.evaluators.groundedness.quantities import RAISED
 from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.verb_forms import in_context
-from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
+from evals.evaluators.groundedness.words import (
+    base_forms,
+    irregular_pasts,
+    relatives,
+    synonyms,
+)
 
-__all__ = ["DAY_STEMS", "YEAR", "NormalForm", "Token", "form_of", "synonyms_of", "tokens_of"]
+__all__ = [
+    "DAY_STEMS",
+    "YEAR",
+    "NormalForm",
+    "Token",
+    "form_of",
+    "relatives_of",
+    "synonyms_of",
+    "tokens_of",
+]
 
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
 """Characters within a word that are invisible, or combine with the letter before them."""
@@ -297,6 +311,16 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
 def synonyms_of(stem: str) -> tuple[str, ...]:
     """Return the stems of a stem's synonyms."""
     return _synonyms().get(stem, ())
+
+
+@lru_cache(maxsize=1)
+def _relatives() -> dict[str, tuple[str, ...]]:
+    return relatives(lambda word: form_of(word).stem)
+
+
+def relatives_of(stem: str) -> tuple[str, ...]:
+    """Return the stems of words that can mean the same as a stem, or something wider."""
+    return _relatives().get(stem, ())
 
 
 def _number(text: str) -> str:

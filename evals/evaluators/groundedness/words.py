@@ -1,13 +1,13 @@
-"""Equivalent words: British spellings, irregular forms, synonyms.
+"""Equivalent words: British spellings, irregular forms, synonyms, related words.
 
-Synonyms and irregular forms are from WordNet, © 2006 Princeton University; spellings from the
-package `breame`, Apache-2.0. The terms are in `words.LICENSE`; `training.groundedness.words` makes
-the file.
+Synonyms, related words and irregular forms are from WordNet, © 2006 Princeton University; spellings
+from the package `breame`, Apache-2.0. The terms are in `words.LICENSE`;
+`training.groundedness.words` makes the file.
 """
 
 import gzip
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -88,16 +88,31 @@ def irregular_pasts() -> frozenset[str]:
 
 @cache
 def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
-    """Return the stems of all words in the file."""
-    return frozenset(stem_of(word) for _, words in _entries() for word in words)
+    """Return the stems of all words in the file that have a spelling, a form or a synonym."""
+    return frozenset(stem_of(word) for mark, words in _entries() if mark != "*" for word in words)
 
 
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return each stem's synonyms, as stems, in usual senses of both words."""
-    found: dict[str, set[str]] = defaultdict(set)
+    curated = [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
+    return _together([*_groups("~"), *curated], stem_of)
+
+
+def relatives(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
+    """Return the stems that share any sense with each stem, or one that includes the other's."""
+    return _together(_groups("*"), stem_of)
+
+
+def _groups(mark: str) -> Iterator[list[str]]:
     pasts = irregular_pasts()  # in a group these are other words, such as `felt`, a cloth
-    groups = [[w for w in words if w not in pasts] for mark, words in _entries() if mark == "~"]
-    groups += [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
+    return ([w for w in words if w not in pasts] for of, words in _entries() if of == mark)
+
+
+def _together(
+    groups: Iterable[list[str]], stem_of: Callable[[str], str]
+) -> dict[str, tuple[str, ...]]:
+    """Return, for each stem, the others of its groups."""
+    found: dict[str, set[str]] = defaultdict(set)
     for group in groups:
         stems = {stem_of(word) for word in group}
         for stem in stems:
