@@ -43,7 +43,8 @@ _WEIGHTS_OF_PAIRS = {
     edited_summaries.HARMLESS: 6.0, edited_summaries.HARMFUL: 6.0,
 }  # fmt: skip
 """Words left out and words put in are each other's mirror images, and answers have few negations
-to leave out: without weights, whatever one answer has more would look wrong."""
+to leave out: without weights, whatever one answer has more would look wrong. Edited summaries are
+few, and the only edits here that people judged."""
 _DRAWS = 3
 """Number of invention forests, with different random columns; their mean counts."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
