@@ -1,4 +1,4 @@
-"""The network's training on a tiny sample: it learns, goes on where it stopped, and ships."""
+"""Training on a tiny sample: the forests', and the network's, which goes on where it stopped."""
 
 import gzip
 import json
@@ -47,6 +47,47 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows())
     return folder
+
+
+def summaries() -> Iterator[dict[str, object]]:
+    """Yield five edited copies of each of six summaries."""
+    for number, place in enumerate(PLACES[:6]):
+        text = f"{place} sold the old mill to a baker in May. He keeps two goats there."
+        copies = ("sold gave", "keeps has", "two three", "baker butcher", "old ancient")
+        for at, (word, other) in enumerate(map(str.split, copies)):
+            yield {
+                "id": f"{place}-{at}",
+                "doc_key": place,
+                "context": f"In May {place} sold its old mill to a baker. He has two goats there.",
+                "answer": text.replace(f" {word} ", f" {other} "),
+                "label": number % 2 if at == 1 else int(at != 4),
+            }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_forests_learn_from_answers_and_edited_summaries(
+    data, tmp_path, capsys, monkeypatch
+) -> None:
+    """The file knows what trained it; the benchmark then judges that out of fold."""
+    from benchmarks.grounding import judged
+    from training.groundedness.__main__ import main
+
+    edited, model, kept = (tmp_path / n for n in ("summedits.jsonl.gz", "model.npz", "kept.npz"))
+    with gzip.open(edited, "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in summaries())
+    for file_of_answers in data.iterdir():
+        (tmp_path / file_of_answers.name).symlink_to(file_of_answers)
+    main(["--data", str(tmp_path), "--out", str(model), "--out-of-fold", str(kept)])
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["auroc"] > 0.9
+    monkeypatch.setattr(judged, "FILE", model)
+    found = judged.judged(edited, kept)
+    assert found.how == "shipped model"
+    assert len(found.edit_kinds) == 30
+    assert found.edits_beside is not None
+    assert found.edits_beside.shape == (30, 2)
+    assert found.beside is None
+    assert judged.judged(edited).edits_beside is None
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,9 @@ from training.groundedness.twin_examples import Duel
 
 HARMLESS, HARMFUL = "harmless: summary edited", "harmful: summary edited"
 _LEAST_ALIKE = 0.55
+"""Share of common words from which two copies are of one summary."""
 _LEAST_COPIES = 4
+"""Fewer do not tell the summary."""
 _MAX_ROUNDS = 3
 
 Words = list[str]
