@@ -1,4 +1,4 @@
-"""Make the list of equivalent words: `python -m training.groundedness.words`.
+"""Make the lists of equivalent and of related words: `python -m training.groundedness.words`.
 
 Reads the database of WordNet 3.0 (a folder with `data.noun`, `noun.exc`, `cntlist.rev`, as
 Debian's `wordnet-base` installs it) and the spellings of the package `breame`.
@@ -8,12 +8,12 @@ import argparse
 import gzip
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import product
 from pathlib import Path
 
-from evals.evaluators.groundedness.words import FILE
+from evals.evaluators.groundedness.words import FILE, RELATIVES
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _MOST_SENSES = 3
@@ -35,10 +35,10 @@ _CLOSED = frozenset(_CLOSED_LIST.split())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the file."""
+    """Write the files."""
     parser = argparse.ArgumentParser(prog="python -m training.groundedness.words")
     parser.add_argument("--wordnet", type=Path, required=True, help="folder with data.noun")
-    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument("--out", type=Path, default=FILE.parent, help="folder for the files")
     args = parser.parse_args(argv)
     counts = _counts(args.wordnet)
     known = dict(_spellings())
@@ -49,9 +49,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     lines = [f"= {british} {american}" for british, american in sorted(spellings.items())]
     lines += [f"{mark} {form} {lemma}" for mark, form, lemma in _irregular(args.wordnet, counts)]
     lines += [f"~ {' '.join(group)}" for group in _groups(args.wordnet, counts)]
-    lines += [f"* {' '.join(group)}" for group in _relatives(args.wordnet, counts)]
+    _write(args.out / FILE.name, lines)
+    _write(args.out / RELATIVES.name, map(" ".join, _relatives(args.wordnet, counts)))
+
+
+def _write(file: Path, lines: Iterable[str]) -> None:
+    """Write each line once."""
     text = "\n".join(dict.fromkeys(lines)) + "\n"
-    args.out.write_bytes(gzip.compress(text.encode(), mtime=0))
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def _spellings() -> Iterator[tuple[str, str]]:
@@ -133,10 +138,9 @@ def _relatives(folder: Path, counts: Mapping[str, int]) -> Iterator[list[str]]:
 def _wider(file: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each synset with those that include it, and an adjective's with the one it is like."""
     for fields in _entries(file):
-        at = 5 + 2 * int(fields[3], 16)
-        pointers = zip(
-            *(fields[at + n : at + 4 * int(fields[at - 1]) : 4] for n in (0, 1)), strict=True
-        )
+        start = 5 + 2 * int(fields[3], 16)
+        end = start + 4 * int(fields[start - 1])
+        pointers = zip(fields[start:end:4], fields[start + 1 : end : 4], strict=True)
         marks = "@&$" if fields[2] == "s" else "@$"
         yield fields[0], [other for mark, other in pointers if mark in marks]
 

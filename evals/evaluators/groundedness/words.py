@@ -2,7 +2,7 @@
 
 Synonyms, related words and irregular forms are from WordNet, © 2006 Princeton University; spellings
 from the package `breame`, Apache-2.0. The terms are in `words.LICENSE`;
-`training.groundedness.words` makes the file.
+`training.groundedness.words` makes the files.
 """
 
 import gzip
@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 FILE = Path(__file__).parent / "words.txt.gz"
+RELATIVES = FILE.with_name("relatives.txt.gz")
+"""Groups of related words, a line each; only pairs of answers need them."""
 _CURATED = """
 approximately about around roughly circa|usually generally typically commonly normally often
 frequently often commonly|additionally furthermore moreover also besides|however nevertheless yet
@@ -70,8 +72,11 @@ _PASTS = {
 
 @cache
 def _entries() -> list[tuple[str, list[str]]]:
-    lines = gzip.decompress(FILE.read_bytes()).decode().splitlines()
-    return [(line[0], line[2:].split(" ")) for line in lines]
+    return [(line[0], line[2:].split(" ")) for line in _lines(FILE)]
+
+
+def _lines(file: Path) -> list[str]:
+    return gzip.decompress(file.read_bytes()).decode().splitlines()
 
 
 @cache
@@ -88,24 +93,25 @@ def irregular_pasts() -> frozenset[str]:
 
 @cache
 def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
-    """Return the stems of all words in the file that have a spelling, a form or a synonym."""
-    return frozenset(stem_of(word) for mark, words in _entries() if mark != "*" for word in words)
+    """Return the stems of all words in the file."""
+    return frozenset(stem_of(word) for _, words in _entries() for word in words)
 
 
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return each stem's synonyms, as stems, in usual senses of both words."""
     curated = [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
-    return _together([*_groups("~"), *curated], stem_of)
+    groups = (words for mark, words in _entries() if mark == "~")
+    return _together([*_without_pasts(groups), *curated], stem_of)
 
 
 def relatives(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return the stems that share any sense with each stem, or one that includes the other's."""
-    return _together(_groups("*"), stem_of)
+    return _together(_without_pasts(map(str.split, _lines(RELATIVES))), stem_of)
 
 
-def _groups(mark: str) -> Iterator[list[str]]:
+def _without_pasts(groups: Iterable[list[str]]) -> Iterator[list[str]]:
     pasts = irregular_pasts()  # in a group these are other words, such as `felt`, a cloth
-    return ([w for w in words if w not in pasts] for of, words in _entries() if of == mark)
+    return ([word for word in group if word not in pasts] for group in groups)
 
 
 def _together(
