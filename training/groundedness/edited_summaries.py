@@ -4,6 +4,7 @@ The data are SummEdits (Laban et al., 2023), which publishes the copies. Each di
 summary in a place or two, so the words on which most copies agree are the summary.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -51,19 +52,11 @@ def edited_summaries(file: Path) -> list[Duel]:
 
 def changed(text: str, copy: str) -> tuple[tuple[int, int], ...]:
     """Return the copy's characters that differ; words left out mark the words around them."""
-    words, places, end = copy.split(), list[tuple[int, int]](), 0
-    for word in words:
-        start = copy.index(word, end)
-        end = start + len(word)
-        places.append((start, end))
-    found, moved = list[tuple[int, int]](), 0
-    for change in _changes(text.split(), words):
-        first = change.start + moved
-        last = first + len(change.words) - 1
-        if last < first:
-            first, last = max(first - 1, 0), min(first, len(words) - 1)
-        found.append((places[first][0], places[last][1]))
-        moved += len(change.words) - (change.end - change.start)
+    words, found = list(re.finditer(r"\S+", copy)), list[tuple[int, int]]()
+    for _, _, first, last in _differing(text.split(), [word[0] for word in words]):
+        around = (max(first - 1, 0), min(first + 1, len(words)))
+        start, end = around if first == last else (first, last)
+        found.append((words[start].start(), words[end - 1].end()))
     return tuple(found)
 
 
@@ -98,12 +91,20 @@ def _agreed(copies: Sequence[Words]) -> Words:
 
 
 def _changes(one: Words, other: Words) -> Iterator[_Change]:
-    for tag, start, end, first, last in SequenceMatcher(
-        None, one, other, autojunk=False
-    ).get_opcodes():
+    for start, end, first, last in _differing(one, other):
+        yield _Change(start, end, tuple(other[first:last]))
+
+
+def _differing(one: Words, other: Words) -> Iterator[tuple[int, int, int, int]]:
+    """Yield start and end, in each of both, of the words in which they differ."""
+    for tag, start, end, first, last in _matcher(one, other).get_opcodes():
         if tag != "equal":
-            yield _Change(start, end, tuple(other[first:last]))
+            yield start, end, first, last
 
 
 def _alike(one: Words, other: Words) -> float:
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    return _matcher(one, other).ratio()
+
+
+def _matcher(one: Words, other: Words) -> SequenceMatcher[str]:
+    return SequenceMatcher(None, one, other, autojunk=False)

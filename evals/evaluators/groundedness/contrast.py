@@ -1,6 +1,6 @@
 """Features of a sentence beside its counterpart in the other answer of a pair."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,14 +178,17 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
     behind = [
         at for at in joints if tokens[at].form.is_number and not tokens[at + 1].form.is_number
     ]
+
+    def facing(others_of: Callable[[str], Sequence[str]]) -> int:
+        """Count our words for which the other sentence has one of these others."""
+        return sum(not theirs.isdisjoint(others_of(tokens[at].form.stem)) for at in content)
+
     return {
         "number_joints_lost": sum((rows[at], rows[at + 1]) not in passages.pairs for at in behind),
         "forms_held": sum(_compared_form(tokens[at], rows[at]) in near.forms for at in content),
         "past": sum(tokens[at].form.is_past for at in own),
-        "synonyms": sum(not theirs.isdisjoint(synonyms_of(tokens[at].form.stem)) for at in content),
-        "relatives": sum(
-            not theirs.isdisjoint(relatives_of(tokens[at].form.stem)) for at in content
-        ),
+        "synonyms": facing(synonyms_of),
+        "relatives": facing(relatives_of),
         "plain": len(plain),
         "plain_near": sum(rows[at] in near.rows for at in plain),
         **{f"{name}_words": n for name, n in zip(word_classes.NAMES, classes, strict=True)},
@@ -213,9 +216,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         "company_mean": sum(kept) / len(kept) if kept else 1.0,
         "whole_least": min(whole, default=1.0),
         "whole_mean": sum(whole) / len(whole) if whole else 1.0,
-        "opposed": sum(
-            not theirs.isdisjoint(opposite.get(tokens[at].form.stem, ())) for at in content
-        ),
+        "opposed": facing(lambda stem: opposite.get(stem, ())),
     }
 
 
