@@ -163,12 +163,13 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
-def edit_costs(found: JudgedFile, rollouts: int, seed: int) -> list[Row]:
-    """Return the score loss by harmless and harmful edits, if the file's edits were judged."""
-    if found.edits_beside is None or not rollouts:
-        return []
-    rows = edit_rows(found.name, found.edit_kinds, found.edits_beside, rollouts, seed)
-    return [asdict(row) for row in rows]
+def decisions(found: JudgedFile, rollouts: int, seed: int) -> tuple[list[Row], list[Row]]:
+    """Return the gate's power on what was corrupted, and the score loss by edits."""
+    power = list[Row]()
+    if found.corrupted:
+        rows = (*powers(found, rollouts, seed), *equal_arms(found, rollouts, seed))
+        power = [asdict(row) for row in rows]
+    return power, [asdict(row) for row in edit_rows(found, rollouts, seed)]
 
 
 def _arguments() -> argparse.Namespace:
@@ -216,9 +217,13 @@ def main() -> None:
         found = judged(file, args.out_of_fold, pairs=args.rollouts > 0)
         if args.folds and found.how == "out of fold":
             found = of_folds(found, args.folds)
-        accuracies = [accuracy(found, embed)]
-        if args.network and (both := networked(file, args.network_out_of_fold)):
-            accuracies.append(accuracy(both, None))
+        by_both = (
+            networked(file, args.network_out_of_fold, pairs=args.rollouts > 0)
+            if args.network
+            else None
+        )
+        every = [found, by_both] if by_both else [found]
+        accuracies = [accuracy(one, embed if one is found else None) for one in every]
         document["accuracy"] += accuracies
         print(*map(json.dumps, accuracies), sep="\n", flush=True)
         if "ragtruth" in name:
@@ -227,17 +232,11 @@ def main() -> None:
             if args.picture:
                 title = f"{found.name}, {found.how}, at a base rate of {BASE_RATE:.0%}"
                 args.picture.write_text(calibration.svg(bins, title))
-        if found.corrupted and args.rollouts:
-            rows = (
-                *powers(found, args.rollouts, args.seed),
-                *equal_arms(found, args.rollouts, args.seed),
-            )
-            decided = [asdict(row) for row in rows]
-            document["power"] += decided
-            print(*map(json.dumps, decided), sep="\n", flush=True)
-        costs = edit_costs(found, args.rollouts, args.seed)
-        document["edits"] += costs
-        print(*map(json.dumps, costs), sep="\n", flush=True)
+        for one in every if args.rollouts else ():
+            power, edits = decisions(one, args.rollouts, args.seed)
+            document["power"] += power
+            document["edits"] += edits
+            print(*map(json.dumps, (*power, *edits)), sep="\n", flush=True)
         if args.memory and "memory" not in document:
             document["memory"] = memory(found, args.memory)
     print(json.dumps(document))

@@ -1,11 +1,12 @@
 """The score loss of edited answers against unedited ones, for harmless and harmful edits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.grounding.judged import JudgedFile
 from benchmarks.grounding.power import decided
 from collector.contract import Outcome
 from training.groundedness.held_out_edits import HARMFUL
@@ -19,6 +20,7 @@ class EditRow:
     """The score loss by one kind of edit, and how often the gate fails a candidate with it."""
 
     data: str
+    evaluator: str
     kind: str
     answers: int
     mean_drop: float
@@ -30,39 +32,40 @@ class EditRow:
     """Share of failed rollouts of 1,000 pairs."""
 
 
-def edit_rows(
-    data: str, kinds: Sequence[str], scores: Floats, rollouts: int, seed: int
-) -> Iterator[EditRow]:
-    """Yield a row per kind, and one for all harmful kinds mixed.
+def edit_rows(found: JudgedFile, rollouts: int, seed: int) -> Iterator[EditRow]:
+    """Yield a row per kind of edit, and one for all harmful kinds mixed; none without edits.
 
-    `scores` has one row per pair: the unedited answer's score and the edited one's. A tenth of the
-    pairs is edited harmlessly, a twentieth harmfully.
+    A tenth of the pairs is edited harmlessly, a twentieth harmfully.
     """
-    names = np.array(kinds)
-    for kind in dict.fromkeys(kinds):
-        share = 0.05 if kind.startswith(HARMFUL) else 0.1
-        yield _row(data, kind, scores[names == kind], share, (rollouts, seed))
-    harmful = np.array([kind.startswith(HARMFUL) for kind in kinds])
+    if found.edits_beside is None:
+        return
+    names, scores = np.array(found.edit_kinds), found.edits_beside
+    harmful = np.array([kind.startswith(HARMFUL) for kind in found.edit_kinds])
+    chosen = {kind: names == kind for kind in dict.fromkeys(found.edit_kinds)}
     if harmful.any():
-        yield _row(data, "harmful: all kinds", scores[harmful], 0.05, (rollouts, seed))
+        chosen["harmful: all kinds"] = harmful
+    for kind, of in chosen.items():
+        drop, share = scores[of, 0] - scores[of, 1], 0.05 if kind.startswith(HARMFUL) else 0.1
+        yield EditRow(
+            found.name,
+            found.evaluator,
+            kind,
+            len(drop),
+            round(float(drop.mean()), 3),
+            round(float((drop > 0.5).mean()), 3),
+            share,
+            _failed(scores[of], share, rollouts, seed),
+        )
 
 
-def _row(data: str, kind: str, scores: Floats, share: float, draws: tuple[int, int]) -> EditRow:
-    drop = scores[:, 0] - scores[:, 1]
-    rng, failed = np.random.default_rng(draws[1]), 0
-    for _ in range(draws[0]):
+def _failed(scores: Floats, share: float, rollouts: int, seed: int) -> float:
+    """Return the share of failed rollouts; `scores`: an unedited and an edited answer's a row."""
+    rng, failed = np.random.default_rng(seed), 0
+    for _ in range(rollouts):
         baseline = scores[rng.choice(len(scores), PAIRS), 0]
         candidate = baseline.copy()
         places = rng.choice(PAIRS, round(share * PAIRS), replace=False)
         drawn = scores[rng.choice(len(scores), len(places))]
         baseline[places], candidate[places] = drawn.T
         failed += decided(baseline, candidate) is Outcome.FAIL
-    return EditRow(
-        data,
-        kind,
-        len(drop),
-        round(float(drop.mean()), 3),
-        round(float((drop > 0.5).mean()), 3),
-        share,
-        failed / draws[0] if draws[0] else float("nan"),
-    )
+    return failed / rollouts

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import Groundedness
-from evals.evaluators.groundedness.judgement import Judgement, indexed, judge
+from evals.evaluators.groundedness.judgement import (
+    Judgement,
+    SentenceJudge,
+    by_forests,
+    indexed,
+    judge,
+)
 from evals.evaluators.groundedness.model import FILE, Model, shipped
 from training.groundedness.beside import values_beside
 from training.groundedness.data import Labelled, fingerprint, load
@@ -85,8 +91,7 @@ def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> Judge
             edits = edited_pairs(answers, SEED + 3)
             kinds = [duel.kind for duel in edits]
             beside, real_beside, edits_beside = (
-                values_beside(d, lambda _: model)
-                for d in (duels_of(answers, made), two_models, edits)
+                values_beside(d, _judge_of) for d in (duels_of(answers, made), two_models, edits)
             )
     return JudgedFile(
         name=file.name.removesuffix(".jsonl.gz"),
@@ -147,6 +152,10 @@ def cpu_ms(answers: Sequence[Labelled], judge: Callable[[Labelled], object]) -> 
     for item in answers:
         judge(item)
     return (time.process_time() - started) / len(answers) * 1e3
+
+
+def _judge_of(item: Labelled) -> SentenceJudge:
+    return by_forests(indexed((item.context,)), item.question)
 
 
 def _by_forests(item: Labelled) -> Judgement | None:

@@ -6,28 +6,39 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.grounding.judged import SEED, Floats, JudgedFile, cpu_ms, trained_on
-from evals.evaluators.groundedness.judgement import Judgement
+from evals.evaluators.groundedness.judgement import Judgement, SentenceJudge
 from evals.evaluators.groundedness_model import GroundednessModel
+from training.groundedness.beside import values_beside
 from training.groundedness.data import Labelled, load
 from training.groundedness.examples import corrupted
+from training.groundedness.held_out_edits import edited_pairs
+from training.groundedness.twin_examples import duels_of
 
 
-def networked(file: Path, kept: Path | None) -> JudgedFile | None:
+def networked(file: Path, kept: Path | None, *, pairs: bool = True) -> JudgedFile | None:
     """Return a file's answers as judged by both models, which were not trained on them.
 
-    For answers that trained the models, `kept` has the out-of-fold judgements; without it, return
-    None for such a file.
+    For answers that trained the models, `kept` has the out-of-fold judgements of single answers;
+    without it, return None for such a file. Without `pairs`, single answers only.
     """
     answers, evaluator = load(file), GroundednessModel()
+    pairs &= not trained_on(answers) and not trained_on(answers, "compared")
 
     def judge(item: Labelled) -> Judgement | None:
         return evaluator.judge(item.answer, (item.context,), item.question)
 
-    made: Sequence[Labelled] = ()
+    def judge_of(item: Labelled) -> SentenceJudge:
+        return evaluator.judging((item.context,), item.question)
+
+    def probabilities(items: Sequence[Labelled]) -> Floats:
+        found = map(judge, items)
+        return np.array([one.probability if one else 0.0 for one in found])
+
+    made: Sequence[Labelled] = corrupted(answers, SEED) if pairs else ()
+    edits = edited_pairs(answers, SEED + 3) if pairs else []
     if not trained_on(answers):
-        found = [judge(item) for item in answers]
-        probability: Floats = np.array([one.probability if one else 0.0 for one in found])
-        how, of_made = "shipped model", np.zeros(0)
+        how = "shipped model"
+        probability, of_made = probabilities(answers), probabilities(made)
     elif kept is None:
         return None
     else:
@@ -43,6 +54,9 @@ def networked(file: Path, kept: Path | None) -> JudgedFile | None:
         corrupted=made,
         corrupted_probability=of_made,
         original=np.array([numbers[item.id] for item in made], dtype=np.int64),
+        beside=values_beside(duels_of(answers, made), judge_of) if pairs else None,
+        edit_kinds=[duel.kind for duel in edits],
+        edits_beside=values_beside(edits, judge_of) if pairs else None,
         cpu_ms=cpu_ms(answers[:200], judge),
         evaluator=evaluator.name,
         threshold=evaluator.threshold,

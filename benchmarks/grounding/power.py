@@ -40,6 +40,7 @@ class Power:
     """The gate's decisions on rollouts of 1,000 pairs with a share of corrupted answers."""
 
     data: str
+    evaluator: str
     score: str
     kind: str
     share: float
@@ -59,7 +60,7 @@ class Scores(NamedTuple):
 
 def scores(found: JudgedFile) -> list[Scores]:
     """Return the scores to compare with a margin; the shipped one, judged as a pair, is last."""
-    threshold = shipped().calibration.threshold
+    threshold = found.threshold
 
     def sharpened(factor: float) -> Callable[[Floats], Floats]:
         return lambda p: expit(factor * (logit(threshold) - logit(np.clip(p, 1e-6, 1 - 1e-6))))
@@ -144,6 +145,7 @@ def _power(
 ) -> Power:
     return Power(
         data=found.name,
+        evaluator=found.evaluator,
         score=score,
         kind=what[0],
         share=what[1],

@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.features import Rarity
+from evals.evaluators.groundedness.judgement import SentenceJudge, by_forests, indexed
 from evals.evaluators.groundedness.model import (
     FILE,
     Calibration,
     Floats,
-    Model,
     any_of,
     to_arrays,
 )
@@ -135,15 +135,16 @@ def _beside(
     """Return the pair scores of corrupted, two models', and edited answers, and of summaries."""
     models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
 
-    def model_of(item: Labelled) -> Model:
-        return models[id(found.models[item.group])]
+    def judge_of(item: Labelled) -> SentenceJudge:
+        model = models[id(found.models[item.group])]
+        return by_forests(indexed((item.context,)), item.question, model)
 
     pairs = duels_of(corpus.answers, corpus.corrupted)
     return (
-        values_beside(pairs, model_of),
-        values_beside(real(corpus.answers), model_of),
-        values_beside(edits, model_of),
-        values_beside(corpus.summaries, model_of),
+        values_beside(pairs, judge_of),
+        values_beside(real(corpus.answers), judge_of),
+        values_beside(edits, judge_of),
+        values_beside(corpus.summaries, judge_of),
     )
 
 
