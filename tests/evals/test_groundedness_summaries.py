@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.evaluators.groundedness.tokens import form_of, relatives_of
+from evals.evaluators.groundedness.tokens import associates_of, form_of, relatives_of
 
 pytest.importorskip("sklearn", reason="training needs it")
 
@@ -98,3 +98,17 @@ def test_relatives_share_a_sense_or_a_wider_one() -> None:
     assert not related("salmon", "herring")
     assert not related("increase", "decrease")
     assert not related("zzz", "fish")
+
+
+def test_associates_are_listed_under_each_other() -> None:
+    """The thesaurus knows exchanges that share no sense, and no opposites of these."""
+
+    def associated(one: str, other: str) -> bool:
+        return form_of(other).stem in associates_of(form_of(one).stem)
+
+    assert associated("recaptured", "regained")
+    assert associated("regaining", "recapture")
+    assert associated("scheme", "plot")
+    assert not associated("increase", "decrease")
+    assert not associated("scheme", "scheme")
+    assert not associated("zzz", "fish")

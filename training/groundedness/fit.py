@@ -26,7 +26,7 @@ from training.groundedness.word_odds import Learner, Places
 
 BASE_RATE = 0.18
 """Assumed share of unsupported answers in real use: that of RAGTruth's test split."""
-SHIFTS = Shifts(corruption=3.0, contradiction=-0.5, contrast_threshold=0.5)
+SHIFTS = Shifts(corruption=3.0, contradiction=-0.5, contrast_threshold=0.55)
 """Marked contradictions are rare in the training data: 1 in 50 sentences that are no inventions."""
 LENGTHS = tuple(n / 10 for n in range(11))
 """Candidate values of `Calibration.length`."""
@@ -37,7 +37,7 @@ _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {
     "affirmed": 9.0, "negation": 1.8, "denied": 1.8, "negation left out": 8.0, "cut": 0.3,
     "condition left out": 3.0, "modality": 5.0, "wrong passage": 1.5, "unit": 1.5, "real": 2.5,
-    "name": 1.5, "noun": 0.5, "negation put in": 0.2, "qualifier put in": 0.8, "verb denied": 1.0,
+    "name": 3.0, "noun": 0.5, "negation put in": 0.2, "qualifier put in": 0.8, "verb denied": 1.0,
     "tense of a verb": 2.5, "denying word left out": 2.7, "advice turned into a ban": 0.4,
     "denying word put in": 2.0, "antonym": 2.0,
     edited_summaries.HARMLESS: 6.0, edited_summaries.HARMFUL: 6.0,

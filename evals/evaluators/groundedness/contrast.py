@@ -1,6 +1,6 @@
 """Features of a sentence beside its counterpart in the other answer of a pair."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ from evals.evaluators.groundedness import polarity, slots, word_choice, word_cla
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import SentenceReading, Values, WordIds
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
-from evals.evaluators.groundedness.tokens import Token, relatives_of, synonyms_of
+from evals.evaluators.groundedness.tokens import Token, associates_of, relatives_of, synonyms_of
 from evals.evaluators.groundedness.word_odds import WordOdds
 
 _NOTHING = -99.0
@@ -28,7 +28,8 @@ _SIDE = (
     "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
     "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
     "whole_least", "whole_mean",
-    "number_joints_lost", "forms_held", "past", "synonyms", "relatives", "plain", "plain_near",
+    "number_joints_lost", "forms_held", "past", "synonyms", "relatives", "associates",
+    "plain", "plain_near",
     *(f"{name}_words" for name in word_classes.NAMES),
 )  # fmt: skip
 _OF_READING = (
@@ -179,7 +180,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         at for at in joints if tokens[at].form.is_number and not tokens[at + 1].form.is_number
     ]
 
-    def facing(others_of: Callable[[str], Sequence[str]]) -> int:
+    def facing(others_of: Callable[[str], Iterable[str]]) -> int:
         """Count our words for which the other sentence has one of these others."""
         return sum(not theirs.isdisjoint(others_of(tokens[at].form.stem)) for at in content)
 
@@ -189,6 +190,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         "past": sum(tokens[at].form.is_past for at in own),
         "synonyms": facing(synonyms_of),
         "relatives": facing(relatives_of),
+        "associates": facing(associates_of),
         "plain": len(plain),
         "plain_near": sum(rows[at] in near.rows for at in plain),
         **{f"{name}_words": n for name, n in zip(word_classes.NAMES, classes, strict=True)},

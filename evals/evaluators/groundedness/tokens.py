@@ -27,6 +27,7 @@ from evals.evaluators.groundedness.stemming import stem
 from evals.evaluators.groundedness.token import NormalForm, Token
 from evals.evaluators.groundedness.verb_forms import in_context
 from evals.evaluators.groundedness.words import (
+    associates,
     base_forms,
     irregular_pasts,
     relatives,
@@ -38,6 +39,7 @@ __all__ = [
     "YEAR",
     "NormalForm",
     "Token",
+    "associates_of",
     "form_of",
     "relatives_of",
     "synonyms_of",
@@ -321,6 +323,16 @@ def _relatives() -> dict[str, tuple[str, ...]]:
 def relatives_of(stem: str) -> tuple[str, ...]:
     """Return the stems of words that can mean the same as a stem, or something wider."""
     return _relatives().get(stem, ())
+
+
+@lru_cache(maxsize=1)
+def _associates() -> dict[str, frozenset[str]]:
+    return associates(lambda word: form_of(word).stem)
+
+
+def associates_of(stem: str) -> frozenset[str]:
+    """Return the stems of words that a thesaurus lists together with a stem."""
+    return _associates().get(stem, frozenset())
 
 
 def _number(text: str) -> str:

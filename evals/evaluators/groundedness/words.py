@@ -1,8 +1,8 @@
 """Equivalent words: British spellings, irregular forms, synonyms, related words.
 
-Synonyms, related words and irregular forms are from WordNet, © 2006 Princeton University; spellings
-from the package `breame`, Apache-2.0. The terms are in `words.LICENSE`;
-`training.groundedness.words` makes the files.
+Synonyms, relatives and irregular forms are from WordNet, © 2006 Princeton University; associates
+from Moby Thesaurus, in the public domain; spellings from the package `breame`, Apache-2.0. The
+terms are in `words.LICENSE`; `training.groundedness.words` makes the files.
 """
 
 import gzip
@@ -14,6 +14,8 @@ from pathlib import Path
 FILE = Path(__file__).parent / "words.txt.gz"
 RELATIVES = FILE.with_name("relatives.txt.gz")
 """Groups of related words, a line each; only pairs of answers need them."""
+ASSOCIATES = FILE.with_name("associates.txt.gz")
+"""A word a line, followed by later words: a thesaurus lists each of the two under the other."""
 _CURATED = """
 approximately about around roughly circa|usually generally typically commonly normally often
 frequently often commonly|additionally furthermore moreover also besides|however nevertheless yet
@@ -107,6 +109,17 @@ def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
 def relatives(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return the stems that share any sense with each stem, or one that includes the other's."""
     return _together(_without_pasts(map(str.split, _lines(RELATIVES))), stem_of)
+
+
+def associates(stem_of: Callable[[str], str]) -> dict[str, frozenset[str]]:
+    """Return the stems that a thesaurus lists under each stem, and each stem under them."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for line in _lines(ASSOCIATES):
+        head, *others = map(stem_of, line.split(" "))
+        found[head].update(others)
+        for other in others:
+            found[other].add(head)
+    return {stem: frozenset(others - {stem}) for stem, others in found.items()}
 
 
 def _without_pasts(groups: Iterable[list[str]]) -> Iterator[list[str]]:

@@ -23,7 +23,7 @@ class GroundednessModel(Groundedness):
     def __init__(self, network: Network | None = None) -> None:
         super().__init__()
         self._network = network or Network(shipped().rarity)
-        self.version = f"18+{self._network.hash}"
+        self.version = f"19+{self._network.hash}"
         self._context = lru_cache(maxsize=_CONTEXTS)(self._indexed)
 
     @property
