@@ -217,12 +217,9 @@ def main() -> None:
         found = judged(file, args.out_of_fold, pairs=args.rollouts > 0)
         if args.folds and found.how == "out of fold":
             found = of_folds(found, args.folds)
-        by_both = (
-            networked(file, args.network_out_of_fold, pairs=args.rollouts > 0)
-            if args.network
-            else None
-        )
-        every = [found, by_both] if by_both else [found]
+        every, pairs = [found], args.rollouts > 0
+        if args.network and (both := networked(file, args.network_out_of_fold, pairs=pairs)):
+            every.append(both)
         accuracies = [accuracy(one, embed if one is found else None) for one in every]
         document["accuracy"] += accuracies
         print(*map(json.dumps, accuracies), sep="\n", flush=True)

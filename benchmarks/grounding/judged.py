@@ -88,11 +88,8 @@ def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> Judge
         if trained_on(answers, "compared"):
             kinds, edits_beside = _edits_out_of_fold(kept, "summary_kinds", "summaries_beside")
         elif pairs:
-            edits = edited_pairs(answers, SEED + 3)
-            kinds = [duel.kind for duel in edits]
-            beside, real_beside, edits_beside = (
-                values_beside(d, _judge_of) for d in (duels_of(answers, made), two_models, edits)
-            )
+            beside, kinds, edits_beside = copies_beside(answers, made, _judge_of)
+            real_beside = values_beside(two_models, _judge_of)
     return JudgedFile(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
@@ -108,6 +105,17 @@ def judged(file: Path, kept: Path | None = None, *, pairs: bool = True) -> Judge
         edits_beside=edits_beside,
         cpu_ms=cpu_ms(answers[:400], _by_forests),
     )
+
+
+def copies_beside(
+    answers: Sequence[Labelled],
+    made: Sequence[Labelled],
+    judge_of: Callable[[Labelled], SentenceJudge],
+) -> tuple[Floats, list[str], Floats]:
+    """Return the pair scores of corrupted copies, the kinds of edits, and the scores of these."""
+    edits = edited_pairs(answers, SEED + 3)
+    beside = values_beside(duels_of(answers, made), judge_of)
+    return beside, [duel.kind for duel in edits], values_beside(edits, judge_of)
 
 
 def of_folds(found: JudgedFile, folds: Collection[int]) -> JudgedFile:

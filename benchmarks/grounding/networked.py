@@ -5,14 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.grounding.judged import SEED, Floats, JudgedFile, cpu_ms, trained_on
+from benchmarks.grounding.judged import (
+    SEED,
+    Floats,
+    JudgedFile,
+    copies_beside,
+    cpu_ms,
+    trained_on,
+)
 from evals.evaluators.groundedness.judgement import Judgement, SentenceJudge
 from evals.evaluators.groundedness_model import GroundednessModel
-from training.groundedness.beside import values_beside
 from training.groundedness.data import Labelled, load
 from training.groundedness.examples import corrupted
-from training.groundedness.held_out_edits import edited_pairs
-from training.groundedness.twin_examples import duels_of
 
 
 def networked(file: Path, kept: Path | None, *, pairs: bool = True) -> JudgedFile | None:
@@ -22,7 +26,7 @@ def networked(file: Path, kept: Path | None, *, pairs: bool = True) -> JudgedFil
     without it, return None for such a file. Without `pairs`, single answers only.
     """
     answers, evaluator = load(file), GroundednessModel()
-    pairs &= not trained_on(answers) and not trained_on(answers, "compared")
+    kinds, beside, edits_beside = list[str](), None, None
 
     def judge(item: Labelled) -> Judgement | None:
         return evaluator.judge(item.answer, (item.context,), item.question)
@@ -34,10 +38,12 @@ def networked(file: Path, kept: Path | None, *, pairs: bool = True) -> JudgedFil
         found = map(judge, items)
         return np.array([one.probability if one else 0.0 for one in found])
 
-    made: Sequence[Labelled] = corrupted(answers, SEED) if pairs else ()
-    edits = edited_pairs(answers, SEED + 3) if pairs else []
+    made: Sequence[Labelled] = ()
     if not trained_on(answers):
         how = "shipped model"
+        if pairs and not trained_on(answers, "compared"):
+            made = corrupted(answers, SEED)
+            beside, kinds, edits_beside = copies_beside(answers, made, judge_of)
         probability, of_made = probabilities(answers), probabilities(made)
     elif kept is None:
         return None
@@ -54,9 +60,9 @@ def networked(file: Path, kept: Path | None, *, pairs: bool = True) -> JudgedFil
         corrupted=made,
         corrupted_probability=of_made,
         original=np.array([numbers[item.id] for item in made], dtype=np.int64),
-        beside=values_beside(duels_of(answers, made), judge_of) if pairs else None,
-        edit_kinds=[duel.kind for duel in edits],
-        edits_beside=values_beside(edits, judge_of) if pairs else None,
+        beside=beside,
+        edit_kinds=kinds,
+        edits_beside=edits_beside,
         cpu_ms=cpu_ms(answers[:200], judge),
         evaluator=evaluator.name,
         threshold=evaluator.threshold,

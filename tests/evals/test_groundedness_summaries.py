@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -85,12 +85,14 @@ def test_what_a_copy_changed(copy: str, marked: list[str]) -> None:
     assert [copy[start:end] for start, end in changed("a b c d", copy)] == marked
 
 
+def _listed_by(others_of: Callable[[str], Sequence[str]]) -> Callable[[str, str], bool]:
+    """Return whether the second of two words is among the first one's others."""
+    return lambda one, other: form_of(other).stem in others_of(form_of(one).stem)
+
+
 def test_relatives_share_a_sense_or_a_wider_one() -> None:
     """An opposite is none, and a word's fellows below a wider word are none."""
-
-    def related(one: str, other: str) -> bool:
-        return form_of(other).stem in relatives_of(form_of(one).stem)
-
+    related = _listed_by(relatives_of)
     assert related("removing", "eliminated")
     assert related("offender", "culprit")
     assert related("salmon", "fish")
@@ -102,10 +104,7 @@ def test_relatives_share_a_sense_or_a_wider_one() -> None:
 
 def test_associates_are_listed_under_each_other() -> None:
     """The thesaurus knows exchanges that share no sense, and no opposites of these."""
-
-    def associated(one: str, other: str) -> bool:
-        return form_of(other).stem in associates_of(form_of(one).stem)
-
+    associated = _listed_by(associates_of)
     assert associated("recaptured", "regained")
     assert associated("regaining", "recapture")
     assert associated("scheme", "plot")

@@ -21,9 +21,9 @@ from evals.evaluators.groundedness.words import ASSOCIATES, FILE, RELATIVES, irr
 _PARTS = ("noun", "verb", "adj", "adv")
 _MOST_SENSES = 3
 """Two words are synonyms if they share a sense that is among this many most frequent of both."""
-_LEAST_COMMON = 2
-"""The thesaurus lists so much that of words with fewer occurrences in WordNet's texts none is kept:
-half the file, and nine tenths of the exchanges in edited summaries that it explains."""
+_LEAST_COMMON = 3
+"""The thesaurus lists so much that no word with fewer occurrences in WordNet's texts is kept: half
+the file, and nine tenths of the exchanges in edited summaries that it explains."""
 _SATELLITE = "s"
 """The kind of an adjective's synset that is like another one."""
 _BRITISH = (
@@ -217,7 +217,7 @@ def _is_usual(word: str, counts: Mapping[str, int]) -> bool:
 def _is_common(word: str, counts: Mapping[str, int]) -> bool:
     """Return whether a word is frequent, and no past of a verb that is another word in a list."""
     is_other = word in irregular_pasts()  # such as `felt`, a cloth
-    return _is_usual(word, counts) and counts[word] > _LEAST_COMMON and not is_other
+    return _is_usual(word, counts) and counts[word] >= _LEAST_COMMON and not is_other
 
 
 def _senses(file: Path) -> Iterator[tuple[str, list[str]]]:

@@ -1,6 +1,6 @@
 """Features of a sentence beside its counterpart in the other answer of a pair."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -180,7 +180,7 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
         at for at in joints if tokens[at].form.is_number and not tokens[at + 1].form.is_number
     ]
 
-    def facing(others_of: Callable[[str], Iterable[str]]) -> int:
+    def facing(others_of: Callable[[str], Sequence[str]]) -> int:
         """Count our words for which the other sentence has one of these others."""
         return sum(not theirs.isdisjoint(others_of(tokens[at].form.stem)) for at in content)
 

@@ -2,8 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from evals.evaluators.groundedness import clock_times, dates, number_words, signs
@@ -305,34 +305,26 @@ def _is_past(word: str) -> bool:
     return (word.endswith("ed") and len(word) > 4) or word in irregular_pasts()
 
 
-@lru_cache(maxsize=1)
-def _synonyms() -> dict[str, tuple[str, ...]]:
-    return synonyms(lambda word: form_of(word).stem)
+@cache
+def _by_stem(
+    others: Callable[[Callable[[str], str]], dict[str, tuple[str, ...]]],
+) -> dict[str, tuple[str, ...]]:
+    return others(lambda word: form_of(word).stem)
 
 
 def synonyms_of(stem: str) -> tuple[str, ...]:
     """Return the stems of a stem's synonyms."""
-    return _synonyms().get(stem, ())
-
-
-@lru_cache(maxsize=1)
-def _relatives() -> dict[str, tuple[str, ...]]:
-    return relatives(lambda word: form_of(word).stem)
+    return _by_stem(synonyms).get(stem, ())
 
 
 def relatives_of(stem: str) -> tuple[str, ...]:
     """Return the stems of words that can mean the same as a stem, or something wider."""
-    return _relatives().get(stem, ())
+    return _by_stem(relatives).get(stem, ())
 
 
-@lru_cache(maxsize=1)
-def _associates() -> dict[str, frozenset[str]]:
-    return associates(lambda word: form_of(word).stem)
-
-
-def associates_of(stem: str) -> frozenset[str]:
+def associates_of(stem: str) -> tuple[str, ...]:
     """Return the stems of words that a thesaurus lists together with a stem."""
-    return _associates().get(stem, frozenset())
+    return _by_stem(associates).get(stem, ())
 
 
 def _number(text: str) -> str:

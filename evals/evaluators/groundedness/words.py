@@ -111,15 +111,10 @@ def relatives(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     return _together(_without_pasts(map(str.split, _lines(RELATIVES))), stem_of)
 
 
-def associates(stem_of: Callable[[str], str]) -> dict[str, frozenset[str]]:
+def associates(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return the stems that a thesaurus lists under each stem, and each stem under them."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for line in _lines(ASSOCIATES):
-        head, *others = map(stem_of, line.split(" "))
-        found[head].update(others)
-        for other in others:
-            found[other].add(head)
-    return {stem: frozenset(others - {stem}) for stem, others in found.items()}
+    lines = map(str.split, _lines(ASSOCIATES))
+    return _together(([head, other] for head, *others in lines for other in others), stem_of)
 
 
 def _without_pasts(groups: Iterable[list[str]]) -> Iterator[list[str]]:
